@@ -1,0 +1,1 @@
+"""Environments behind srlhpc's contract (srlhpc.environment); one module per family."""

@@ -1,0 +1,1 @@
+"""How a policy learns from a batch; one package per algorithm."""

@@ -1,0 +1,1 @@
+"""How messages travel between roles: one contract, in process and over MPI."""

@@ -1,0 +1,1 @@
+"""How data lies in memory and on disk: layouts, blocks, slots, checkpoints."""

@@ -1,0 +1,268 @@
+"""The environment contract: E copies stepped as one vector, agents grouped in kinds.
+
+Letters: E copies of a group, A agents of a kind (a fixed maximum), D action size.
+
+Time: `reset` and `step` return what every agent sees *now* (observations, `first`, `valid`, `alive`, action masks)
+together with what its *last* action brought (rewards, `terminated`, `truncated`). A record t is
+(obs_t, action_t, reward_t, terminated_t, truncated_t, first_t, valid_t, alive_t): the first half is known before the
+action, the second half comes with the next step.
+
+Next-step auto-reset: when a copy's episode ends at record t, the observation of t + 1 is the episode's real last
+observation (for bootstrapping) and record t + 1 is invalid: its action is ignored, its reward is 0, both end flags
+are false, and it ends with the reset. Record t + 2 is the first of the next episode (`first` true).
+
+    record        t-1     t      t+1        t+2
+    observation   s8      s9     s10(last)  s0'
+    first         0       0      0          1
+    valid         1       1      0          1
+    terminated    0       1      0          0
+
+An agent that leaves before its copy ends is `terminated` at its last record; from the next on it is not `alive` and
+so not `valid`. An agent that appears (again) within an episode has `first` true at its first record. An agent whose
+observation is missing has zeros there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+FloatArray = NDArray[np.float32]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Shape and dtype of one array, without leading time, copy or agent axes."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """One choice of `choices`. Actions are int64 `[E, A]`; masks bool `[E, A, choices]`."""
+
+    choices: int
+    kind: Literal["discrete"] = "discrete"
+
+    @property
+    def array(self) -> ArraySpec:
+        return ArraySpec((), "int64")
+
+    @property
+    def mask_size(self) -> int:
+        return self.choices
+
+
+@dataclass(frozen=True)
+class MultiDiscrete:
+    """Several choices at once. Actions are int64 `[E, A, len(choices)]`; masks bool `[E, A, sum(choices)]`."""
+
+    choices: tuple[int, ...]
+    kind: Literal["multi_discrete"] = "multi_discrete"
+
+    @property
+    def array(self) -> ArraySpec:
+        return ArraySpec((len(self.choices),), "int64")
+
+    @property
+    def mask_size(self) -> int:
+        return sum(self.choices)
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """A real vector. Actions are float32 `[E, A, size]`, unbounded as the policy drew them.
+
+    The environment clips them to [-1, 1] and scales that to its own bounds; a dimension without finite bounds is
+    taken as it is.
+    """
+
+    size: int
+    kind: Literal["continuous"] = "continuous"
+
+    @property
+    def array(self) -> ArraySpec:
+        return ArraySpec((self.size,), "float32")
+
+    @property
+    def mask_size(self) -> int:
+        return 0
+
+
+ActionSpace = Discrete | MultiDiscrete | Continuous
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Agents of equal observation and action spaces."""
+
+    name: str
+    agents: tuple[str, ...]
+    """Names of the kind's agents in one copy; their order is the agent axis."""
+    observations: Mapping[str, ArraySpec]
+    """Observation key to shape and dtype of one agent's array."""
+    actions: ActionSpace
+    has_action_masks: bool = False
+    """Whether every step says which choices are allowed (true = allowed)."""
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """What an environment shows and takes."""
+
+    kinds: tuple[Kind, ...]
+    frames_per_step: int = 1
+    """Simulator frames of one step."""
+
+    def kind(self, name: str) -> Kind:
+        return next(kind for kind in self.kinds if kind.name == name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, so that spaces travel between processes without pickle."""
+        return {
+            "frames_per_step": self.frames_per_step,
+            "kinds": [
+                {
+                    "name": kind.name,
+                    "agents": list(kind.agents),
+                    "observations": {
+                        key: {"shape": list(spec.shape), "dtype": spec.dtype}
+                        for key, spec in kind.observations.items()
+                    },
+                    "actions": _action_space_to_json(kind.actions),
+                    "has_action_masks": kind.has_action_masks,
+                }
+                for kind in self.kinds
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Spaces:
+        kinds = tuple(
+            Kind(
+                name=kind["name"],
+                agents=tuple(kind["agents"]),
+                observations={
+                    key: ArraySpec(tuple(spec["shape"]), spec["dtype"]) for key, spec in kind["observations"].items()
+                },
+                actions=_action_space_from_json(kind["actions"]),
+                has_action_masks=kind["has_action_masks"],
+            )
+            for kind in data["kinds"]
+        )
+        return cls(kinds, data["frames_per_step"])
+
+
+def _action_space_to_json(space: ActionSpace) -> dict[str, Any]:
+    match space:
+        case Discrete():
+            return {"kind": space.kind, "choices": space.choices}
+        case MultiDiscrete():
+            return {"kind": space.kind, "choices": list(space.choices)}
+        case Continuous():
+            return {"kind": space.kind, "size": space.size}
+
+
+def _action_space_from_json(data: Mapping[str, Any]) -> ActionSpace:
+    match data["kind"]:
+        case "discrete":
+            return Discrete(data["choices"])
+        case "multi_discrete":
+            return MultiDiscrete(tuple(data["choices"]))
+        case "continuous":
+            return Continuous(data["size"])
+    raise ValueError(f"unknown action space {data['kind']!r}")
+
+
+@dataclass
+class KindStep:
+    """One kind at one moment. The arrays may be reused by the next `step`: copy what you keep."""
+
+    observations: dict[str, Array]
+    """Key to `[E, A, ...]`: what each agent sees now."""
+    first: BoolArray
+    """`[E, A]`: the agent's first record of an episode starts now."""
+    valid: BoolArray
+    """`[E, A]`: the record that starts now will count (alive, and not the record after an end)."""
+    alive: BoolArray
+    """`[E, A]`: the agent is in the game now."""
+    rewards: FloatArray
+    """`[E, A]`: of the last action (zeros after `reset`)."""
+    terminated: BoolArray
+    """`[E, A]`: the last record ended the agent's episode in the MDP (no bootstrap)."""
+    truncated: BoolArray
+    """`[E, A]`: the last record was cut by a limit (bootstrap from the observation now)."""
+    action_masks: BoolArray | None = None
+    """`[E, A, mask_size]`, true = allowed, at least one per choice; only for kinds with `has_action_masks`."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A finished episode of one copy."""
+
+    copy: int
+    steps: int
+    returns: Mapping[str, float]
+    """Agent name to its undiscounted return: the true score where the learner sees clipped rewards."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Anything else worth a curve; means are reported."""
+
+
+@dataclass
+class Step:
+    """All kinds at one moment, and the episodes that ended with the last action."""
+
+    kinds: Mapping[str, KindStep]
+    episodes: Sequence[Episode] = ()
+
+
+SavedState = Mapping[str, Array]
+"""A whole environment as named arrays (no objects): what `save_state` gives and `load_state` takes."""
+
+
+class Environment(ABC):
+    """E copies of one environment, stepped together.
+
+    Errors raised inside `reset` or `step` end the run with a message that names environment, rank and step.
+    """
+
+    spaces: Spaces
+    copies: int
+
+    @abstractmethod
+    def reset(self, seed: int) -> Step:
+        """Starts new episodes in all copies; everything random afterwards follows from `seed`.
+
+        May be called at any time; episodes under way are dropped and not reported.
+        """
+
+    @abstractmethod
+    def step(self, actions: Mapping[str, Array]) -> Step:
+        """Plays one step in all copies.
+
+        Args:
+            actions: kind name to `[E, A, ...]` (see the action spaces). Actions of invalid records are ignored.
+        """
+
+    def save_state(self) -> SavedState | None:
+        """Everything that `load_state` needs to go on exactly, random generators included; None if not offered."""
+        return None
+
+    def load_state(self, state: SavedState) -> Step:
+        """Goes on from a saved state. Returns the step that was current when it was saved."""
+        raise NotImplementedError(f"{type(self).__name__} offers no save_state")
+
+    def render(self) -> Array | None:
+        """A picture of copy 0 now, uint8 `[height, width, 3]`; None if the environment draws none."""
+        return None
+
+    def close(self) -> None:
+        """Frees what the simulator holds. May be called twice."""

@@ -1,0 +1,1 @@
+"""From a spec to running ranks: plan, run directory, foreman, rank."""

@@ -1,0 +1,1 @@
+"""Networks that act and are trained; one module per named network."""

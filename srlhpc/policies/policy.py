@@ -1,0 +1,123 @@
+"""The policy contract: a torch module that acts, is trained, and travels as one flat vector.
+
+Letters: N rows (agents that act now), T records of a fragment, B columns of a batch, D action size.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from srlhpc.environment import Kind
+from srlhpc.rl.distributions import Distribution
+
+State = Mapping[str, Tensor]
+"""Recurrent state: name to `[N, ...]`; empty without memory."""
+
+
+class Acted(NamedTuple):
+    """What acting yields for N rows."""
+
+    actions: Tensor
+    """`[N, ...]`, int64 or float32."""
+    log_probs: Tensor
+    """float32 `[N]`, of the actions, summed over their parts."""
+    outputs: dict[str, Tensor]
+    """The declared outputs, `[N, ...]`; `value` is in units of the return."""
+    state: dict[str, Tensor]
+    """State after this step."""
+
+
+class Evaluated(NamedTuple):
+    """What the current parameters say about a fragment's records."""
+
+    distribution: Distribution
+    """Over actions, batch shape `[T, B]` (or `[N]` for shuffled records)."""
+    values: Tensor
+    """float32, as the head predicts them: in units of the return, or scaled if returns are normalised."""
+
+
+class Policy(nn.Module, ABC):
+    """One network for one kind of agents. Running statistics are buffers, so they travel with the parameters."""
+
+    kind: Kind
+
+    @abstractmethod
+    def initial_state(self, rows: int) -> dict[str, Tensor]:
+        """State at the start of an episode (zeros), `[rows, ...]`."""
+
+    @abstractmethod
+    def act(
+        self,
+        observations: Mapping[str, Tensor],
+        state: State,
+        first: Tensor,
+        *,
+        action_masks: Tensor | None,
+        generator: torch.Generator | None,
+    ) -> Acted:
+        """Draws one action per row (the most probable one if `generator` is None). No gradients.
+
+        Args:
+            observations: key to `[N, ...]`, raw.
+            state: before this step; rows with `first` use the initial state instead.
+            first: bool `[N]`.
+            action_masks: bool `[N, mask_size]`, or None.
+            generator: randomness; None takes the mode.
+        """
+
+    @abstractmethod
+    def evaluate(
+        self,
+        observations: Mapping[str, Tensor],
+        state: State,
+        first: Tensor,
+        *,
+        action_masks: Tensor | None,
+    ) -> Evaluated:
+        """Distribution and values of whole fragments, with gradients.
+
+        Args:
+            observations: key to `[T, B, ...]`, raw; a policy without memory also takes `[N, ...]`.
+            state: at t = 0, `[B, ...]`.
+            first: bool `[T, B]`: the state is reset there, before the record is seen.
+            action_masks: bool `[T, B, mask_size]`, or None.
+        """
+
+    @abstractmethod
+    def denormalize_values(self, values: Tensor) -> Tensor:
+        """Head values in units of the return (the identity unless returns are normalised)."""
+
+    @abstractmethod
+    def normalize_values(self, values: Tensor) -> Tensor:
+        """The inverse of `denormalize_values`."""
+
+
+def vector_size(policy: Policy) -> int:
+    """Floats in the flat vector of a policy."""
+    return sum(tensor.numel() for tensor in policy.state_dict().values())
+
+
+def write_vector(policy: Policy, vector: np.ndarray) -> None:
+    """Copies parameters and buffers into a float32 vector, in the order of `state_dict`."""
+    start = 0
+    for tensor in policy.state_dict().values():
+        size = tensor.numel()
+        vector[start : start + size] = tensor.detach().to("cpu", torch.float32).reshape(-1).numpy()
+        start += size
+
+
+@torch.no_grad()
+def read_vector(policy: Policy, vector: np.ndarray) -> None:
+    """Copies a vector written by `write_vector` back into parameters and buffers."""
+    start = 0
+    for tensor in policy.state_dict().values():
+        size = tensor.numel()
+        part = torch.from_numpy(vector[start : start + size]).reshape(tensor.shape)
+        tensor.copy_(part.to(tensor.dtype))
+        start += size

@@ -1,0 +1,1 @@
+"""The mathematics of reinforcement learning, on torch tensors and nothing else."""

@@ -1,0 +1,1 @@
+"""What each rank does: actor, policy server, trainer, evaluator, coordinator."""

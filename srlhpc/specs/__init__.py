@@ -1,0 +1,1 @@
+"""What a user writes: frozen, checked settings read from YAML."""

@@ -1,0 +1,228 @@
+"""The experiment spec: what to train, with how many ranks of which role, and until when."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from srlhpc.specs.modules import NamedAlgorithm, NamedEnvironment, NamedNetwork
+from srlhpc.specs.spec import Spec
+
+
+class NormalizeSpec(Spec):
+    """Running statistics that are part of the policy and travel with its parameters."""
+
+    observations: bool = False
+    """Scale every float observation to zero mean and unit variance (clipped at 10)."""
+    returns: bool = False
+    """Let the value head predict returns scaled to zero mean and unit variance."""
+
+
+class BatchSpec(Spec):
+    """What one trainer learns from in one update."""
+
+    fragments: PositiveInt
+    """Fragments per trainer; the global batch is this times the policy's trainers."""
+    fragment_steps: PositiveInt = 128
+    """Trained steps per fragment."""
+    burn_in_steps: NonNegativeInt = 0
+    """Extra leading steps, repeated from the fragment before, that only warm up the recurrent state; never trained."""
+
+
+class PolicySpec(Spec):
+    """One policy: its network, how it learns and from what."""
+
+    network: NamedNetwork
+    """The network; `kind` names its module, the other keys are that module's settings."""
+    algorithm: NamedAlgorithm
+    """The learning rule; `kind` names its module, the other keys are that module's settings."""
+    batch: BatchSpec
+    """What one update learns from."""
+    normalize: NormalizeSpec = NormalizeSpec()
+    """Running normalisation."""
+    max_policy_lag: NonNegativeInt | None = None
+    """Fragments older than this many updates when trained are dropped; 0 also makes actors wait for the newest
+    version; null: only backpressure limits the lag."""
+
+    @model_validator(mode="after")
+    def _check_burn_in(self) -> Self:
+        if self.batch.burn_in_steps and not self.network.recurrent:
+            raise ValueError(
+                f"batch.burn_in_steps is {self.batch.burn_in_steps} but network.recurrent is null; "
+                "burn-in warms up a recurrent state: set network.recurrent, or burn_in_steps to 0"
+            )
+        if self.batch.burn_in_steps > self.batch.fragment_steps:
+            raise ValueError(
+                f"batch.burn_in_steps is {self.batch.burn_in_steps}; it may be at most batch.fragment_steps "
+                f"({self.batch.fragment_steps})"
+            )
+        return self
+
+
+class AgentsSpec(Spec):
+    """Which agents use which policy."""
+
+    match: str = ".*"
+    """Regular expression on the whole agent name."""
+    policy: str = "default"
+    """Name of a policy of `policies`."""
+    train: bool = True
+    """Whether these agents' records are trained on."""
+
+    @field_validator("match")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"'{pattern}' is no regular expression: {error}") from None
+        return pattern
+
+
+class ServerInference(Spec):
+    """Policy servers act for the actors (SRL's decoupled layout)."""
+
+    kind: Literal["server"] = "server"
+
+
+class InlineInference(Spec):
+    """Each actor runs the network itself (IMPALA's layout)."""
+
+    kind: Literal["inline"] = "inline"
+
+
+class TrainerInference(Spec):
+    """The trainers act for the actors (SEED's layout)."""
+
+    kind: Literal["trainer"] = "trainer"
+
+
+Inference = Annotated[ServerInference | InlineInference | TrainerInference, Field(discriminator="kind")]
+
+
+class ActorsSpec(Spec):
+    """Ranks that step environments."""
+
+    ranks: PositiveInt
+    """Actor ranks."""
+    ring: PositiveInt = 2
+    """Groups of each actor: while one waits for its actions, another is stepped."""
+    environments: PositiveInt = 8
+    """Copies in each group, stepped as one vector."""
+    inference: Inference = ServerInference()
+    """Who runs the network for them."""
+
+
+class PolicyServersSpec(Spec):
+    """Ranks that batch observations through the network; only used with `actors.inference.kind: server`."""
+
+    ranks: PositiveInt = 1
+    """Policy server ranks."""
+    threads: PositiveInt = 1
+    """CPU threads of torch in each."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the network runs; auto: a GPU if the rank sees one."""
+
+
+class TrainersSpec(Spec):
+    """Ranks that compute gradients."""
+
+    ranks: PositiveInt = 1
+    """Trainer ranks per policy."""
+    threads: PositiveInt = 1
+    """CPU threads of torch in each."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where gradients are computed; auto: a GPU if the rank sees one."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the network, in training and acting; losses and traces stay float32."""
+    prefetch: bool = True
+    """Gather the next batch while one is trained."""
+
+
+class EvaluatorsSpec(Spec):
+    """Ranks that measure the policy with deterministic actions and frozen weights."""
+
+    ranks: NonNegativeInt = 0
+    """Evaluator ranks."""
+    episodes: PositiveInt = 20
+    """Episodes of one round, exactly, per evaluator."""
+    environments: PositiveInt = 4
+    """Copies stepped as one vector."""
+    every_updates: PositiveInt = 50
+    """Updates of the first policy between two rounds."""
+
+
+class StopSpec(Spec):
+    """When the run is finished: whichever comes first. At least one must be set."""
+
+    steps: PositiveInt | None = None
+    """Trained steps (environment steps of one copy, counted once however often they are reused)."""
+    updates: PositiveInt | None = None
+    """Updates of the first policy."""
+    return_mean: float | None = None
+    """Mean return of the last 100 training episodes, once there are 100."""
+    hours: PositiveFloat | None = None
+    """Hours of training, over all attempts."""
+
+    @model_validator(mode="after")
+    def _check_any(self) -> Self:
+        if all(limit is None for limit in (self.steps, self.updates, self.return_mean, self.hours)):
+            raise ValueError("sets no limit; set at least one of steps, updates, return_mean, hours")
+        return self
+
+
+class CheckpointSpec(Spec):
+    """When checkpoints are written and which are kept."""
+
+    every_seconds: PositiveFloat | None = None
+    """Seconds between two; not used by serial runs."""
+    every_updates: PositiveInt | None = None
+    """Updates of the first policy between two."""
+    keep: PositiveInt = 3
+    """Newest files kept."""
+    keep_best: NonNegativeInt = 1
+    """Files with the best mean training return kept beside those."""
+
+
+class ExperimentSpec(Spec):
+    """One experiment."""
+
+    seed: NonNegativeInt = 1
+    """Everything random follows from it."""
+    environment: NamedEnvironment
+    """The environment; `factory` names its module, the other keys are that module's settings."""
+    policies: Annotated[dict[str, PolicySpec], Field(min_length=1)]
+    """Policies by name."""
+    agents: tuple[AgentsSpec, ...] = (AgentsSpec(),)
+    """Which agents use which policy; the first entry that matches counts."""
+    actors: ActorsSpec
+    """Ranks that step environments."""
+    policy_servers: PolicyServersSpec = PolicyServersSpec()
+    """Ranks that serve actions."""
+    trainers: TrainersSpec = TrainersSpec()
+    """Ranks that train."""
+    evaluators: EvaluatorsSpec = EvaluatorsSpec()
+    """Ranks that evaluate."""
+    stop: StopSpec
+    """When the run is finished."""
+    checkpoint: CheckpointSpec = CheckpointSpec(every_seconds=600.0)
+    """Checkpoints."""
+
+    @field_validator("policies")
+    @classmethod
+    def _check_names(cls, policies: dict[str, PolicySpec]) -> dict[str, PolicySpec]:
+        for name in policies:
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+                raise ValueError(f"policy name '{name}' may only have letters, digits, '_' and '-'")
+        return policies
+
+    @model_validator(mode="after")
+    def _check_agents(self) -> Self:
+        for entry in self.agents:
+            if entry.policy not in self.policies:
+                raise ValueError(
+                    f"agents: policy '{entry.policy}' is not in policies (known: {', '.join(self.policies)})"
+                )
+        return self

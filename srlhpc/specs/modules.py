@@ -1,0 +1,143 @@
+"""What the modules that a spec names must offer as `Settings`; none of this loads torch or a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, SerializeAsAny
+from pydantic_core import PydanticCustomError
+
+from srlhpc.environment import ArraySpec, Spaces
+from srlhpc.objects import UserError, load_module
+from srlhpc.specs.spec import Spec
+
+
+class EnvironmentSettings(Spec):
+    """Base of the `Settings` of an environment module.
+
+    The module's `build(settings, copies, seed)` makes an `srlhpc.environment.Environment` of `copies` copies.
+    """
+
+    requires: ClassVar[dict[str, str]] = {}
+    """Optional packages that `build` imports: import name to the extra that installs it."""
+
+    factory: str
+    """Import path of the environment's module; a bare name is a module of `envs`."""
+
+    def spaces(self) -> Spaces | None:
+        """The spaces where they follow from the settings alone; None: ask a built environment (in a subprocess)."""
+        return None
+
+
+class Lstm(Spec):
+    """A long short-term memory between torso and heads."""
+
+    kind: Literal["lstm"] = "lstm"
+    size: PositiveInt = 128
+    """Units of the hidden state."""
+
+    def arrays(self) -> dict[str, ArraySpec]:
+        return {"h": ArraySpec((self.size,), "float32"), "c": ArraySpec((self.size,), "float32")}
+
+
+class Gru(Spec):
+    """A gated recurrent unit between torso and heads."""
+
+    kind: Literal["gru"] = "gru"
+    size: PositiveInt = 128
+    """Units of the hidden state."""
+
+    def arrays(self) -> dict[str, ArraySpec]:
+        return {"h": ArraySpec((self.size,), "float32")}
+
+
+Recurrent = Annotated[Lstm | Gru, Field(discriminator="kind")]
+
+
+class NetworkSettings(Spec):
+    """Base of the `Settings` of a network module in `srlhpc.policies` or elsewhere.
+
+    The module's `build(settings, kind, normalize)` makes an `srlhpc.policies.policy.Policy` for one
+    `srlhpc.environment.Kind`.
+    """
+
+    kind: str
+    """Import path of the network's module; a bare name is a module of `srlhpc.policies`."""
+    recurrent: Recurrent | None = None
+    """Memory between torso and heads; null for none."""
+
+    def state_arrays(self) -> dict[str, ArraySpec]:
+        """Recurrent state of one agent; empty without memory."""
+        return self.recurrent.arrays() if self.recurrent else {}
+
+    def output_arrays(self) -> dict[str, ArraySpec]:
+        """What acting yields beside actions and log-probabilities, kept with every record."""
+        return {"value": ArraySpec((), "float32")}
+
+
+class AlgorithmSettings(Spec):
+    """Base of the `Settings` of an algorithm package in `srlhpc.algorithms` or elsewhere.
+
+    The module's `build(settings, policy, context)` makes an `srlhpc.algorithms.algorithm.Algorithm`.
+    """
+
+    kind: str
+    """Import path of the algorithm's module; a bare name is a module of `srlhpc.algorithms`."""
+
+
+class LinearSchedule(Spec):
+    """A value that moves linearly with the trained steps of the policy, then stays."""
+
+    start: float
+    """Value at step 0."""
+    end: float
+    """Value from `steps` on."""
+    steps: PositiveFloat | PositiveInt
+    """Trained steps over which it moves."""
+
+    def at(self, steps: float) -> float:
+        done = min(1.0, steps / self.steps)
+        return self.start + (self.end - self.start) * done
+
+
+Schedule = float | LinearSchedule
+
+
+def value_at(schedule: Schedule, steps: float) -> float:
+    """The value of a constant or a schedule after so many trained steps."""
+    return schedule.at(steps) if isinstance(schedule, LinearSchedule) else schedule
+
+
+_S = TypeVar("_S", bound=Spec)
+
+
+def _from_module(base: type[_S], key: str, package: str) -> Callable[[Any], Any]:
+    def resolve(data: Any) -> Any:
+        if isinstance(data, base) or not isinstance(data, dict) or not isinstance(data.get(key), str):
+            if isinstance(data, dict) and key not in data:
+                raise PydanticCustomError("named_module", "has no '{key}'; name the module to use", {"key": key})
+            return data
+        try:
+            module = load_module(data[key], package)
+        except UserError as error:
+            raise PydanticCustomError("named_module", "{message}", {"message": str(error)}) from None
+        if not issubclass(module.Settings, base):
+            raise PydanticCustomError(
+                "named_module", "{name} is no {wanted} module", {"name": data[key], "wanted": base.__name__}
+            )
+        return module.Settings.model_validate(data)
+
+    return resolve
+
+
+NamedEnvironment = Annotated[
+    SerializeAsAny[EnvironmentSettings], BeforeValidator(_from_module(EnvironmentSettings, "factory", "envs"))
+]
+NamedNetwork = Annotated[
+    SerializeAsAny[NetworkSettings], BeforeValidator(_from_module(NetworkSettings, "kind", "srlhpc.policies"))
+]
+NamedAlgorithm = Annotated[
+    SerializeAsAny[AlgorithmSettings],
+    BeforeValidator(_from_module(AlgorithmSettings, "kind", "srlhpc.algorithms")),
+]
