@@ -1,0 +1,125 @@
+"""The channel contract: one-way links of fixed-size messages, from many outboxes to one inbox.
+
+    outbox                                   inbox
+    acquire -> message (free slot)           poll: moves what arrived into slots
+    fill in place                            take -> message (filled slot), oldest first
+    send                                     release: the slot may receive again
+    acquire -> None while no slot is free    is_finished: LAST or death of every sender
+
+A slot of an outbox is free again when the receiver has the message in a slot of its own, so a receiver that does not
+release slows its senders down. Nothing here blocks; nothing moves unless somebody polls. Messages of one outbox arrive
+in order. The first two numbers of every message's header belong to the channel: FLAGS and SENDER.
+
+Two implementations, `comm/inproc.py` and `comm/mpi.py`, pass one conformance suite.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srlhpc.data.layout import HEADER_BYTES, Layout
+
+Array = NDArray[Any]
+
+
+class Header(IntEnum):
+    """Places in the header that every message has."""
+
+    FLAGS = 0
+    SENDER = 1
+
+
+class Flags(IntFlag):
+    """What a header says about its message."""
+
+    NONE = 0
+    LAST = 1
+    """No message follows from this sender; the fields are empty."""
+
+
+@dataclass
+class Message:
+    """One slot: a buffer with its header and its fields in place."""
+
+    slot: int
+    buffer: NDArray[np.uint8]
+    header: NDArray[np.int64]
+    fields: Mapping[str, Array]
+
+    @classmethod
+    def allocate(cls, layout: Layout, slot: int, buffer: NDArray[np.uint8] | None = None) -> Message:
+        """A message of the given layout, in memory of its own unless `buffer` is given."""
+        memory = layout.allocate() if buffer is None else buffer
+        return cls(slot, memory, layout.header(memory), layout.views(memory))
+
+    @property
+    def sender(self) -> int:
+        return int(self.header[Header.SENDER])
+
+
+class Outbox(ABC):
+    """The sending end: a few slots for one receiver."""
+
+    @abstractmethod
+    def acquire(self) -> Message | None:
+        """A free slot to fill, or None while the receiver is behind. Gives the same slot until it is sent."""
+
+    @abstractmethod
+    def send(self, message: Message, size_bytes: int | None = None) -> None:
+        """Sends the slot that `acquire` gave; only its first `size_bytes` if given (header included)."""
+
+    @abstractmethod
+    def poll(self) -> bool:
+        """Finds out which slots became free; true if any did."""
+
+    @abstractmethod
+    def send_last(self) -> bool:
+        """Says that nothing follows; false while there is no free slot for it (call again). Idempotent."""
+
+    @property
+    @abstractmethod
+    def is_drained(self) -> bool:
+        """Whether everything sent has been received."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """The receiver is dead: forgets what is under way and accepts no more."""
+
+
+class Inbox(ABC):
+    """The receiving end: slots that messages land in, from known senders (numbers chosen by the plan)."""
+
+    @abstractmethod
+    def poll(self) -> bool:
+        """Takes in all that has arrived; true if anything did."""
+
+    @abstractmethod
+    def take(self) -> Message | None:
+        """The oldest message not yet taken (LAST messages are never given out), or None."""
+
+    @abstractmethod
+    def release(self, message: Message) -> None:
+        """Gives the slot back, so that it can receive again."""
+
+    @abstractmethod
+    def forget(self, sender: int) -> None:
+        """The sender is dead: it counts as finished; what it had under way is abandoned, never waited for."""
+
+    @property
+    @abstractmethod
+    def is_finished(self) -> bool:
+        """Whether every sender said LAST or is dead, and everything received has been taken."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Cancels what is still expected. Call once, at the end."""
+
+
+LAST_BYTES = HEADER_BYTES

@@ -1,0 +1,127 @@
+"""The layouts of blocks, inference requests and replies of one policy.
+
+Letters: T records of a fragment (burn-in included), E copies of a group, A agents of the policy in one copy
+(a block holds the trained ones only), M action mask size.
+
+| field | block | request | reply |
+|---|---|---|---|
+| `obs.KEY` | `[T + 1, E, A, ...]` | `[E, A, ...]` | |
+| `first` | `[T + 1, E, A]` bool | `[E, A]` | |
+| `valid`, `alive` | `[T, E, A]` bool | `alive` `[E, A]` | |
+| `action_masks` | `[T + 1, E, A, M]` bool | `[E, A, M]` | |
+| `actions` | `[T, E, A, ...]` | | `[E, A, ...]` |
+| `log_probs` | `[T, E, A]` float32 | | `[E, A]` |
+| `rewards` | `[T, E, A]` float32 | | |
+| `terminated`, `truncated` | `[T, E, A]` bool | | |
+| `versions` | `[T]` int64 | | in the header |
+| `out.NAME` | `[T, E, A, ...]` | | `[E, A, ...]` |
+| `state.NAME` | `[E, A, ...]`, before t = 0 | restored state, if flagged | after this step, if wanted |
+| `final_state.NAME` | `[E, A, ...]`, before the bootstrap | | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from srlhpc.data.layout import Field, Layout
+from srlhpc.environment import ArraySpec, Kind
+
+
+class BlockHeader(IntEnum):
+    """Places in the header of a block. 0 and 1 are those of every message (comm/channel.py)."""
+
+    GROUP = 2
+    SEQUENCE = 3
+    VALID = 4
+    STEPS = 5
+    OLDEST_VERSION = 6
+    TRAINED_FROM = 7
+
+
+class RequestHeader(IntEnum):
+    """Places in the header of an inference request."""
+
+    GROUP = 2
+    NEEDS_VERSION = 3
+    WANT_STATE = 4
+    RESTORE_STATE = 5
+    SEQUENCE = 6
+
+
+class ReplyHeader(IntEnum):
+    """Places in the header of an inference reply."""
+
+    GROUP = 2
+    VERSION = 3
+    HAS_STATE = 4
+    SEQUENCE = 6
+
+
+@dataclass(frozen=True)
+class PolicyShapes:
+    """What the layouts of a policy depend on."""
+
+    kind: Kind
+    state: Mapping[str, ArraySpec]
+    outputs: Mapping[str, ArraySpec]
+
+
+def block_layout(shapes: PolicyShapes, records: int, copies: int, agents: int) -> Layout:
+    """A block of fragments of `records` records for `agents` trained agents of each copy."""
+    T, columns = records, (copies, agents)
+
+    def fields() -> Iterator[Field]:
+        for key, spec in shapes.kind.observations.items():
+            yield Field(f"obs.{key}", (T + 1, *columns, *spec.shape), spec.dtype)
+        yield Field("first", (T + 1, *columns), "bool")
+        if shapes.kind.has_action_masks:
+            yield Field("action_masks", (T + 1, *columns, shapes.kind.actions.mask_size), "bool")
+        action = shapes.kind.actions.array
+        yield Field("actions", (T, *columns, *action.shape), action.dtype)
+        for name, dtype in (("log_probs", "float32"), ("rewards", "float32")):
+            yield Field(name, (T, *columns), dtype)
+        for name in ("terminated", "truncated", "valid", "alive"):
+            yield Field(name, (T, *columns), "bool")
+        yield Field("versions", (T,), "int64")
+        for name, spec in shapes.outputs.items():
+            yield Field(f"out.{name}", (T, *columns, *spec.shape), spec.dtype)
+        for prefix in ("state", "final_state"):
+            for name, spec in shapes.state.items():
+                yield Field(f"{prefix}.{name}", (*columns, *spec.shape), spec.dtype)
+
+    return Layout.of(fields())
+
+
+def request_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
+    """What a group asks its policy server at one record."""
+    columns = (copies, agents)
+
+    def fields() -> Iterator[Field]:
+        for key, spec in shapes.kind.observations.items():
+            yield Field(f"obs.{key}", (*columns, *spec.shape), spec.dtype)
+        for name in ("first", "alive"):
+            yield Field(name, columns, "bool")
+        if shapes.kind.has_action_masks:
+            yield Field("action_masks", (*columns, shapes.kind.actions.mask_size), "bool")
+        for name, spec in shapes.state.items():
+            yield Field(f"state.{name}", (*columns, *spec.shape), spec.dtype)
+
+    return Layout.of(fields())
+
+
+def reply_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
+    """What the policy server answers."""
+    columns = (copies, agents)
+
+    def fields() -> Iterator[Field]:
+        action = shapes.kind.actions.array
+        yield Field("actions", (*columns, *action.shape), action.dtype)
+        yield Field("log_probs", columns, "float32")
+        for name, spec in shapes.outputs.items():
+            yield Field(f"out.{name}", (*columns, *spec.shape), spec.dtype)
+        for name, spec in shapes.state.items():
+            yield Field(f"state.{name}", (*columns, *spec.shape), spec.dtype)
+
+    return Layout.of(fields())
