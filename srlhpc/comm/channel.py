@@ -16,7 +16,7 @@ Two implementations, `comm/inproc.py` and `comm/mpi.py`, pass one conformance su
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Any
@@ -69,7 +69,7 @@ class Outbox(ABC):
 
     @abstractmethod
     def acquire(self) -> Message | None:
-        """A free slot to fill, or None while the receiver is behind. Gives the same slot until it is sent."""
+        """A free slot, the caller's until it is sent; None while the receiver is behind. Several may be held at once."""
 
     @abstractmethod
     def send(self, message: Message, size_bytes: int | None = None) -> None:
@@ -122,4 +122,57 @@ class Inbox(ABC):
         """Cancels what is still expected. Call once, at the end."""
 
 
+class Stream(IntEnum):
+    """What a link carries; the protocol is in comm/protocol.py."""
+
+    BLOCKS = 0
+    REQUESTS = 1
+    REPLIES = 2
+    GRANT_REQUESTS = 3
+    GRANTS = 4
+    PULLS = 5
+    PARAMETERS = 6
+    REPORTS = 7
+    COMMANDS = 8
+    PARTS = 9
+
+
+@dataclass(frozen=True)
+class Link:
+    """One way from one role to another. Roles have addresses given by the plan; several may live on one rank."""
+
+    stream: Stream
+    source: int
+    """Address of the sending role."""
+    destination: int
+    """Address of the receiving role."""
+    index: int = 0
+    """Tells links of equal ends apart, for example one per group and policy."""
+
+
+class Fabric(ABC):
+    """Makes the ends of links. Both ends name the same link and layout; either may be made first."""
+
+    @abstractmethod
+    def outbox(self, link: Link, layout: Layout, *, slots: int, synchronous: bool = True) -> Outbox:
+        """The sending end.
+
+        Args:
+            slots: messages that may be held or under way at once.
+            synchronous: a slot is free only when the receiver has taken the message into a slot of its own
+                (backpressure); false: it may be free as soon as the message has left (for replies that are awaited).
+        """
+
+    @abstractmethod
+    def inbox(self, links: Sequence[Link], layout: Layout, *, pool: int | None = None) -> Inbox:
+        """The receiving end of several links, which are all from this rank or all from other ranks.
+
+        Args:
+            pool: None gives every link one slot of its own (`Message.slot` is the link's place in `links`);
+                a number gives a pool of that many slots, any of which takes the next message of any link
+                (all links then have the same stream, destination and index).
+        """
+
+
 LAST_BYTES = HEADER_BYTES
+"""Size of a LAST message on the wire: the header alone."""
