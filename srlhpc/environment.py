@@ -17,6 +17,8 @@ are false, and it ends with the reset. Record t + 2 is the first of the next epi
     valid         1       1      0          1
     terminated    0       1      0          0
 
+Agents that were in the game until its end are still `alive` in the record after it.
+
 An agent that leaves before its copy ends is `terminated` at its last record; from the next on it is not `alive` and
 so not `valid`. An agent that appears (again) within an episode has `first` true at its first record. An agent whose
 observation is missing has zeros there.
@@ -134,8 +136,7 @@ class Spaces:
                     "name": kind.name,
                     "agents": list(kind.agents),
                     "observations": {
-                        key: {"shape": list(spec.shape), "dtype": spec.dtype}
-                        for key, spec in kind.observations.items()
+                        key: {"shape": list(spec.shape), "dtype": spec.dtype} for key, spec in kind.observations.items()
                     },
                     "actions": _action_space_to_json(kind.actions),
                     "has_action_masks": kind.has_action_masks,
@@ -224,6 +225,66 @@ class Step:
     episodes: Sequence[Episode] = ()
 
 
+def empty_kind_step(kind: Kind, copies: int) -> KindStep:
+    """Buffers for one kind: zeros and false, masks all true."""
+    rows = (copies, len(kind.agents))
+    return KindStep(
+        observations={key: np.zeros((*rows, *spec.shape), spec.dtype) for key, spec in kind.observations.items()},
+        first=np.zeros(rows, np.bool_),
+        valid=np.zeros(rows, np.bool_),
+        alive=np.zeros(rows, np.bool_),
+        rewards=np.zeros(rows, np.float32),
+        terminated=np.zeros(rows, np.bool_),
+        truncated=np.zeros(rows, np.bool_),
+        action_masks=np.ones((*rows, kind.actions.mask_size), np.bool_) if kind.has_action_masks else None,
+    )
+
+
+class EpisodeTracker:
+    """Adds up the episodes of E copies with N agents, of all kinds together."""
+
+    def __init__(self, copies: int, agents: Sequence[str]) -> None:
+        self._agents = tuple(agents)
+        self._returns = np.zeros((copies, len(agents)), np.float64)
+        self._steps = np.zeros(copies, np.int64)
+
+    def reset(self) -> None:
+        """Forgets the episodes under way."""
+        self._returns[:] = 0.0
+        self._steps[:] = 0
+
+    def record(self, rewards: Array, valid: BoolArray, ended: BoolArray) -> Sequence[Episode]:
+        """Adds the last record of every copy.
+
+        Args:
+            rewards: `[E, N]` of the last action, 0 where the record was invalid.
+            valid: `[E]`, whether the last record of the copy counted.
+            ended: `[E]`, whether the copy's episode ended with it.
+
+        Returns:
+            The episodes that ended.
+        """
+        self._returns += rewards
+        self._steps += valid
+        if not ended.any():
+            return ()
+        copies = np.flatnonzero(ended).tolist()
+        episodes = [
+            Episode(copy, int(self._steps[copy]), dict(zip(self._agents, self._returns[copy].tolist(), strict=True)))
+            for copy in copies
+        ]
+        self._returns[ended] = 0.0
+        self._steps[ended] = 0
+        return episodes
+
+    def save_state(self) -> SavedState:
+        return {"episode_returns": self._returns.copy(), "episode_steps": self._steps.copy()}
+
+    def load_state(self, state: SavedState) -> None:
+        self._returns[:] = state["episode_returns"]
+        self._steps[:] = state["episode_steps"]
+
+
 SavedState = Mapping[str, Array]
 """A whole environment as named arrays (no objects): what `save_state` gives and `load_state` takes."""
 
@@ -264,5 +325,5 @@ class Environment(ABC):
         """A picture of copy 0 now, uint8 `[height, width, 3]`; None if the environment draws none."""
         return None
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Frees what the simulator holds. May be called twice."""

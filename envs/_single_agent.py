@@ -1,0 +1,100 @@
+"""The bookkeeping of E copies with one agent each: buffers, flags of the next-step auto-reset, episodes.
+
+An environment writes observations (and masks) to `now`, after a step also `now.rewards`, `now.terminated` and
+`now.truncated`, then returns `start()` or `finish()`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from srlhpc.environment import (
+    ActionSpace,
+    Array,
+    ArraySpec,
+    BoolArray,
+    EpisodeTracker,
+    Kind,
+    SavedState,
+    Spaces,
+    Step,
+    empty_kind_step,
+)
+
+AGENT = "agent"
+"""Name of the only agent and of its kind."""
+
+
+def single_agent_spaces(
+    observations: dict[str, ArraySpec],
+    actions: ActionSpace,
+    *,
+    has_action_masks: bool = False,
+    frames_per_step: int = 1,
+) -> Spaces:
+    """Spaces with one kind of one agent, both called `agent`."""
+    return Spaces((Kind(AGENT, (AGENT,), observations, actions, has_action_masks),), frames_per_step)
+
+
+class SingleAgentRecords:
+    """The current step of E copies.
+
+    Attributes:
+        now: buffers of the current step, overwritten by the next one.
+        ended: `[E]`, whether the last record ended the copy's episode: the record that starts now is invalid and the
+            next step resets the copy.
+    """
+
+    def __init__(self, spaces: Spaces, copies: int) -> None:
+        kind = spaces.kinds[0]
+        self.now = empty_kind_step(kind, copies)
+        self.now.alive[:] = True
+        self.ended: BoolArray = np.zeros(copies, np.bool_)
+        self._was_valid: BoolArray = np.ones(copies, np.bool_)
+        self._episodes = EpisodeTracker(copies, kind.agents)
+
+    def start(self) -> Step:
+        """The step after a reset of all copies."""
+        now = self.now
+        now.rewards[:] = 0.0
+        now.terminated[:] = now.truncated[:] = False
+        now.first[:] = now.valid[:] = True
+        self.ended[:] = False
+        self._episodes.reset()
+        return Step({AGENT: now})
+
+    def finish(self, scores: Array | None = None) -> Step:
+        """The step after an action; works out all flags but the end flags.
+
+        Where a simulator reports termination and truncation at once, the termination counts.
+
+        Args:
+            scores: `[E, 1]`, rewards for the episodes' returns where they differ from those of the learner.
+        """
+        now, ended = self.now, self.ended
+        np.greater(now.truncated, now.terminated, out=now.truncated)
+        now.first[:, 0] = ended
+        np.logical_not(ended, out=self._was_valid)
+        np.logical_or(now.terminated[:, 0], now.truncated[:, 0], out=ended)
+        np.logical_not(ended, out=now.valid[:, 0])
+        return Step(
+            {AGENT: now}, self._episodes.record(now.rewards if scores is None else scores, self._was_valid, ended)
+        )
+
+    def save_state(self) -> SavedState:
+        now = self.now
+        observations = {f"observations.{key}": array.copy() for key, array in now.observations.items()}
+        flags = {name: getattr(now, name).copy() for name in _FLAGS}
+        return {**observations, **flags, **self._episodes.save_state()}
+
+    def load_state(self, state: SavedState) -> Step:
+        for key, array in self.now.observations.items():
+            array[:] = state[f"observations.{key}"]
+        for name in _FLAGS:
+            getattr(self.now, name)[:] = state[name]
+        np.logical_not(self.now.valid[:, 0], out=self.ended)
+        self._episodes.load_state(state)
+        return Step({AGENT: self.now})
+
+
+_FLAGS = ("first", "valid", "rewards", "terminated", "truncated")
