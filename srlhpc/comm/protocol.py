@@ -1,0 +1,116 @@
+"""The whole protocol: who says what to whom, what the sender waits for, and what unblocks it.
+
+| message | from | to | payload | reply | the sender waits for | unblocked by | lost or late |
+|---|---|---|---|---|---|---|---|
+| BLOCKS | actor | trainer | `block_layout`: fragments of one group for one policy | none | a free slot to start the next fragment | the trainer taking a block into its pool (Ssend) | a dead actor's open fragments are missing, in strict mode counted as lost |
+| REQUESTS | actor | policy server | `request_layout`: observations of one group | REPLIES | the reply (the ring steps other groups meanwhile) | the server, once its version reaches `NEEDS_VERSION` | one outstanding per group and policy |
+| REPLIES | policy server | actor | `reply_layout`: actions, log-probabilities, outputs, version, state if wanted | none | nothing | - | never sent to a dead actor |
+| GRANT_REQUESTS | actor | trainer | header: group, fragments | GRANTS | the grant, before it starts a fragment (strict mode only) | an update, or fragments that were dropped | parked at the trainer |
+| GRANTS | trainer | actor | header: needs_version | none | nothing | - | - |
+| PULLS | subscriber | policy's first trainer | header: have version | PARAMETERS | nothing: it goes on with what it has | - | one outstanding per subscriber |
+| PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector, version | none | nothing | - | newest wins, versions may be skipped |
+| REPORTS | rank | coordinator | JSON `Report`: counters, events, done | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death |
+| COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit | none | nothing | - | the next one says the same again |
+| PARTS | policy's first trainer | coordinator | bytes of an encoded tree, in chunks | none | free chunks | the coordinator taking them | an incomplete checkpoint is never written |
+
+Order: messages of one link arrive in order; links are independent.
+
+Ending: the coordinator sets `stop` in every command. Trainers finish the update under way, agree, send their part of
+the last checkpoint, and from then on discard blocks. Actors drop open fragments and say LAST on blocks and requests.
+Policy servers end when every actor said LAST or is dead; trainers likewise. A rank whose roles have ended reports
+`done`; when all living ranks have and the checkpoint is written, the coordinator answers `exit`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from srlhpc.comm.channel import HEADER_BYTES, Message
+from srlhpc.data.layout import Field, Layout
+
+TEXT_BYTES = 1 << 16
+CHUNK_BYTES = 1 << 22
+
+HEADER_ONLY = Layout(())
+TEXT = Layout((Field("text", (TEXT_BYTES,), "uint8"),))
+CHUNK = Layout((Field("bytes", (CHUNK_BYTES,), "uint8"),))
+
+
+class GrantHeader(IntEnum):
+    """Places in the header of grant requests and grants."""
+
+    GROUP = 2
+    FRAGMENTS = 3
+    NEEDS_VERSION = 4
+
+
+class TextHeader(IntEnum):
+    """Places in the header of reports and commands."""
+
+    LENGTH = 2
+
+
+class ChunkHeader(IntEnum):
+    """Places in the header of a chunk of a checkpoint part."""
+
+    CHECKPOINT = 2
+    LENGTH = 3
+    REMAINING = 4
+
+
+@dataclass
+class Report:
+    """What a rank tells the coordinator; counters are totals of this attempt, events are new since the last."""
+
+    rank: int
+    host: str
+    pid: int
+    counters: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Role label to counters."""
+    episodes: list[dict[str, Any]] = field(default_factory=list)
+    """Training episodes that ended: return, steps, returns by policy, metrics."""
+    updates: list[dict[str, Any]] = field(default_factory=list)
+    """Updates of a policy's first trainer: policy, updates, steps, lag, metrics."""
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
+    """Rounds of an evaluator."""
+    stopped: list[str] = field(default_factory=list)
+    """Policies whose trainer has stopped at an update boundary."""
+    done: bool = False
+    """Whether all roles of the rank have ended."""
+
+
+@dataclass
+class Command:
+    """What the coordinator answers."""
+
+    stop: bool = False
+    checkpoint: int = 0
+    """Number of the newest checkpoint asked for (0: none yet)."""
+    written: int = 0
+    """Number of the newest checkpoint that is durable."""
+    dead: list[int] = field(default_factory=list)
+    """Ranks that count as dead."""
+    exit: bool = False
+
+
+def write_text(message: Message, content: Report | Command) -> int:
+    """Puts a report or command into a message; returns the bytes to send."""
+    text = json.dumps(asdict(content)).encode()
+    if len(text) > TEXT_BYTES:
+        raise OverflowError(f"{type(content).__name__} of {len(text)} bytes; at most {TEXT_BYTES} fit")
+    message.fields["text"][: len(text)] = np.frombuffer(text, np.uint8)
+    message.header[TextHeader.LENGTH] = len(text)
+    return HEADER_BYTES + len(text)
+
+
+def read_text(message: Message) -> Mapping[str, Any]:
+    """The JSON of a report or command."""
+    data = message.fields["text"][: message.header[TextHeader.LENGTH]].tobytes()
+    content: Mapping[str, Any] = json.loads(data)
+    return content

@@ -1,0 +1,61 @@
+"""Trees of named arrays and numbers as bytes, without pickle: how parts of a checkpoint travel.
+
+The bytes are an eight-byte length, a JSON head (names, dtypes, shapes, plain values) and the arrays one after another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tree = Mapping[str, Any]
+"""Nested mappings of numpy arrays, numbers, text, booleans and None."""
+
+
+def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every leaf with its path, in order."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, (*prefix, name))
+        else:
+            yield (*prefix, name), value
+
+
+def encode_tree(tree: Tree) -> NDArray[np.uint8]:
+    """One flat byte array that `decode_tree` turns back."""
+    head: list[dict[str, Any]] = []
+    arrays: list[NDArray[Any]] = []
+    for path, value in leaves(tree):
+        if isinstance(value, np.ndarray):
+            head.append({"path": path, "dtype": value.dtype.str, "shape": value.shape})
+            arrays.append(np.ascontiguousarray(value))
+        else:
+            head.append({"path": path, "value": value.item() if isinstance(value, np.generic) else value})
+    text = json.dumps(head).encode()
+    parts = [np.array([len(text)], np.int64).view(np.uint8), np.frombuffer(text, np.uint8)]
+    return np.concatenate([*parts, *(array.reshape(-1).view(np.uint8) for array in arrays)])
+
+
+def decode_tree(data: NDArray[np.uint8]) -> dict[str, Any]:
+    """The tree that `encode_tree` turned into bytes; arrays are copies."""
+    length = int(data[:8].view(np.int64)[0])
+    start = 8 + length
+    tree: dict[str, Any] = {}
+    for entry in json.loads(data[8:start].tobytes()):
+        if "dtype" in entry:
+            dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            value: Any = np.frombuffer(data[start : start + size].tobytes(), dtype).reshape(shape).copy()
+            start += size
+        else:
+            value = entry["value"]
+        *groups, name = entry["path"]
+        node = tree
+        for group in groups:
+            node = node.setdefault(group, {})
+        node[name] = value
+    return tree
