@@ -1,0 +1,216 @@
+"""The receiving end of links over MPI: one row per link, or a pool for all."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from srlhpc.comm.arrivals import Arrivals
+from srlhpc.comm.channel import Header, Inbox, Message
+from srlhpc.comm.mpi_library import MPI
+from srlhpc.comm.mpi_outbox import SEQUENCE_SHIFT
+from srlhpc.data.layout import Layout
+
+log = logging.getLogger(__name__)
+
+_FLAG_BITS = (1 << SEQUENCE_SHIFT) - 1
+_CANCEL_SECONDS = 0.5
+
+
+class PostedReceives:
+    """Persistent receives, one per slot.
+
+    A posted receive whose sender died can stay for ever: it is abandoned, which keeps its memory alive in `graveyard`.
+    """
+
+    def __init__(
+        self, comm: MPI.Comm, slots: Sequence[Message], sources: Sequence[int], tags: Sequence[int],
+        graveyard: list[object],
+    ) -> None:  # fmt: skip
+        self._slots = slots
+        self._sources = sources
+        self._graveyard = graveyard
+        self._persistent = [
+            comm.Recv_init([slot.buffer, MPI.BYTE], source, tag)
+            for slot, source, tag in zip(slots, sources, tags, strict=True)
+        ]
+        self._requests: list[MPI.Request] = [*self._persistent]
+        self._active: set[int] = set()
+        self._is_closed = False
+        for slot in range(len(slots)):
+            self.start(slot)
+
+    def start(self, slot: int) -> None:
+        """Posts the receive of a slot that is not posted."""
+        assert slot not in self._active, "released twice"
+        if not self._is_closed:
+            self._persistent[slot].Start()
+            self._active.add(slot)
+
+    def completed(self) -> list[int]:
+        """Slots whose message is complete; call until empty, since MPICH gives one per call."""
+        try:
+            slots = MPI.Request.Testsome(self._requests) or []
+        except MPI.Exception as error:
+            slots = self._completed_after(error)
+        self._active.difference_update(slots)
+        return slots
+
+    def abandon(self, slot: int) -> None:
+        """Expects nothing more in this slot."""
+        if slot in self._active:
+            self._persistent[slot].Cancel()
+        self._bury(slot)
+
+    def close(self) -> None:
+        """Cancels what is posted, for a bounded time: a receive in mid-message may never end."""
+        self._is_closed = True
+        for slot in self._active:
+            self._persistent[slot].Cancel()
+        deadline = time.monotonic() + _CANCEL_SECONDS
+        while self._active and time.monotonic() < deadline:
+            if not self.completed():
+                time.sleep(50e-6)
+        for slot in sorted(self._active):
+            self._bury(slot)
+        for request in self._requests:
+            if request != MPI.REQUEST_NULL:
+                request.Free()
+        self._requests = []
+
+    def _bury(self, slot: int) -> None:
+        self._requests[slot] = MPI.REQUEST_NULL
+        self._graveyard.append((self._persistent[slot], self._slots[slot]))
+        self._active.discard(slot)
+
+    def _completed_after(self, error: MPI.Exception) -> list[int]:
+        """After an error only the requests themselves tell which one failed: it is inactive, with an empty status."""
+        log.warning("receiving: %s", error)
+        completed, status = [], MPI.Status()
+        for slot in sorted(self._active):
+            try:
+                is_over = self._requests[slot].Test(status)
+            except MPI.Exception:
+                self._failed(slot)
+                continue
+            if is_over and status.Get_source() >= 0:
+                completed.append(slot)
+            elif is_over:
+                self._failed(slot)
+        return completed
+
+    def _failed(self, slot: int) -> None:
+        """A pool's slot serves the other senders; a row's sender is dead."""
+        self._active.discard(slot)
+        if self._sources[slot] == MPI.ANY_SOURCE:
+            self.start(slot)
+        else:
+            self._bury(slot)
+
+
+class MpiRowInbox(Inbox):
+    """One slot and one posted receive per link; the link's sender is known by rank and tag."""
+
+    def __init__(
+        self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], ranks: Sequence[int], tags: Sequence[int],
+        graveyard: list[object],
+    ) -> None:  # fmt: skip
+        self._rows = [Message.allocate(layout, place) for place in range(len(senders))]
+        self._arrivals = Arrivals(senders)
+        self._receives = PostedReceives(comm, self._rows, ranks, tags, graveyard)
+
+    def poll(self) -> bool:
+        arrived = False
+        while places := self._receives.completed():
+            for place in places:
+                row = self._rows[place]
+                row.header[Header.FLAGS] &= _FLAG_BITS
+                self._arrivals.deliver(place, row)
+            arrived = True
+        return arrived
+
+    def take(self) -> Message | None:
+        return self._arrivals.take()
+
+    def release(self, message: Message) -> None:
+        if self._arrivals.is_open(message.slot):
+            self._receives.start(message.slot)
+
+    def forget(self, sender: int) -> None:
+        for place in self._arrivals.forget(sender):
+            self._receives.abandon(place)
+
+    @property
+    def is_finished(self) -> bool:
+        return self._arrivals.is_finished
+
+    def close(self) -> None:
+        self._receives.close()
+
+
+class MpiPoolInbox(Inbox):
+    """A pool of slots, each with a posted receive from any source; the sender is in the header.
+
+    Messages of one sender can complete out of order (a short one overtakes a long one in transfer); they are handed
+    out by their number. A slot caught in mid-message by its sender's death is lost to the pool.
+    """
+
+    def __init__(
+        self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], tag: int, pool: int, graveyard: list[object]
+    ) -> None:
+        self._slots = [Message.allocate(layout, slot) for slot in range(pool)]
+        self._arrivals = Arrivals(senders)
+        self._place = {sender: place for place, sender in enumerate(senders)}
+        self._next = [0] * len(senders)
+        self._early: list[dict[int, Message]] = [{} for _ in senders]
+        self._receives = PostedReceives(comm, self._slots, [MPI.ANY_SOURCE] * pool, [tag] * pool, graveyard)
+
+    def poll(self) -> bool:
+        arrived = False
+        while slots := self._receives.completed():
+            for slot in slots:
+                self._land(self._slots[slot])
+            arrived = True
+        return arrived
+
+    def take(self) -> Message | None:
+        return self._arrivals.take()
+
+    def release(self, message: Message) -> None:
+        self._receives.start(message.slot)
+
+    def forget(self, sender: int) -> None:
+        """What landed before is handed out, even behind a message that was lost."""
+        place = self._place[sender]
+        for number in sorted(self._early[place]):
+            self._deliver(place, self._early[place].pop(number))
+        self._arrivals.forget(sender)
+
+    @property
+    def is_finished(self) -> bool:
+        return self._arrivals.is_finished
+
+    def close(self) -> None:
+        self._receives.close()
+
+    def _land(self, message: Message) -> None:
+        number = int(message.header[Header.FLAGS]) >> SEQUENCE_SHIFT
+        message.header[Header.FLAGS] &= _FLAG_BITS
+        place = self._place[message.sender]
+        self._early[place][number] = message
+        while (ready := self._early[place].pop(self._next[place], None)) is not None:
+            self._next[place] += 1
+            self._deliver(place, ready)
+        if not self._arrivals.is_open(place):
+            self._drop_early(place)
+
+    def _drop_early(self, place: int) -> None:
+        """A sender that was given up and still sends: its slots go back to the pool."""
+        for message in self._early[place].values():
+            self._receives.start(message.slot)
+        self._early[place].clear()
+
+    def _deliver(self, place: int, message: Message) -> None:
+        if not self._arrivals.deliver(place, message):
+            self._receives.start(message.slot)

@@ -1,0 +1,108 @@
+"""The sending end of a link over MPI."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from srlhpc.comm.channel import LAST_BYTES, Flags, Header, Link, Message, Outbox
+from srlhpc.comm.mpi_library import MPI
+from srlhpc.data.layout import HEADER_BYTES, Layout
+
+log = logging.getLogger(__name__)
+
+SEQUENCE_SHIFT = 8
+"""Bits of the flags below the message's number within its outbox. A pool needs that number: a short message that was
+sent second can complete first."""
+
+
+class MpiOutbox(Outbox):
+    """A few slots with persistent sends to one rank; shorter messages go by a plain send of the same mode.
+
+    Synchronous sends cost the same as eager ones and are the only backpressure that small messages have.
+    """
+
+    def __init__(
+        self, comm: MPI.Comm, rank: int, tag: int, link: Link, layout: Layout, slots: int, *, synchronous: bool,
+        graveyard: list[object],
+    ) -> None:  # fmt: skip
+        self._source = link.source
+        self._size_bytes = layout.size_bytes
+        self._target = (rank, tag)
+        self._begin = comm.Issend if synchronous else comm.Isend
+        prepare: Callable[[list[Any], int, int], MPI.Prequest] = comm.Ssend_init if synchronous else comm.Send_init
+        self._messages = [Message.allocate(layout, slot) for slot in range(slots)]
+        self._messages.append(Message.allocate(Layout.of(()), slots))
+        self._persistent = [prepare([m.buffer, MPI.BYTE], rank, tag) for m in self._messages[:-1]]
+        self._requests: list[MPI.Request] = [*self._persistent, MPI.REQUEST_NULL]
+        self._under_way: set[int] = set()
+        self._free = deque(range(slots))
+        self._graveyard = graveyard
+        self._sequence = 0
+        self._said_last = False
+        self._abandoned = False
+
+    def acquire(self) -> Message | None:
+        if not self._free:
+            self.poll()
+        return self._messages[self._free.popleft()] if self._free else None
+
+    def send(self, message: Message, size_bytes: int | None = None) -> None:
+        assert not self._said_last, "nothing follows LAST"
+        self._put(message, Flags.NONE, self._size_bytes if size_bytes is None else size_bytes)
+
+    def poll(self) -> bool:
+        freed = False
+        while self._under_way and (slots := self._completed()):
+            self._under_way.difference_update(slots)
+            self._free.extend(slot for slot in slots if slot < len(self._persistent))
+            freed = True
+        return freed
+
+    def send_last(self) -> bool:
+        if not self._said_last:
+            self._put(self._messages[-1], Flags.LAST, LAST_BYTES)
+        self._said_last = True
+        return True
+
+    @property
+    def is_drained(self) -> bool:
+        return not self._under_way
+
+    def abandon(self) -> None:
+        """What is under way is left as it is: its memory must outlive it, and no send to a dead rank can be trusted."""
+        self._abandoned = True
+        self._graveyard.append((self._requests, self._messages))
+        self._requests = []
+        self._under_way.clear()
+        self._free.clear()
+
+    def _put(self, message: Message, flags: Flags, size_bytes: int) -> None:
+        if self._abandoned:
+            return
+        assert HEADER_BYTES <= size_bytes <= message.buffer.nbytes
+        message.header[Header.FLAGS] = flags | self._sequence << SEQUENCE_SHIFT
+        message.header[Header.SENDER] = self._source
+        self._sequence += 1
+        if message.slot < len(self._persistent) and size_bytes == self._size_bytes:
+            self._persistent[message.slot].Start()
+            self._requests[message.slot] = self._persistent[message.slot]
+        else:
+            self._requests[message.slot] = self._begin([message.buffer, size_bytes, MPI.BYTE], *self._target)
+        self._under_way.add(message.slot)
+
+    def _completed(self) -> list[int]:
+        try:
+            return MPI.Request.Testsome(self._requests) or []
+        except MPI.Exception as error:
+            log.warning("sending to rank %d: %s", self._target[0], error)
+            return [slot for slot in self._under_way if self._is_over(slot)]
+
+    def _is_over(self, slot: int) -> bool:
+        """Whether a send ended, well or not. After an error only the request itself can tell."""
+        try:
+            return self._requests[slot].Test()
+        except MPI.Exception:
+            return True
