@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
+from srlhpc.objects import did_you_mean
 from srlhpc.specs.modules import NamedAlgorithm, NamedEnvironment, NamedNetwork
-from srlhpc.specs.spec import Spec
+from srlhpc.specs.spec import Spec, refusal
 
 
 class NormalizeSpec(Spec):
@@ -49,14 +50,15 @@ class PolicySpec(Spec):
     @model_validator(mode="after")
     def _check_burn_in(self) -> Self:
         if self.batch.burn_in_steps and not self.network.recurrent:
-            raise ValueError(
-                f"batch.burn_in_steps is {self.batch.burn_in_steps} but network.recurrent is null; "
-                "burn-in warms up a recurrent state: set network.recurrent, or burn_in_steps to 0"
+            raise refusal(
+                f"is {self.batch.burn_in_steps} but network.recurrent is null; burn-in warms up a recurrent state: "
+                "set network.recurrent, or burn_in_steps to 0",
+                *("batch", "burn_in_steps"),
             )
         if self.batch.burn_in_steps > self.batch.fragment_steps:
-            raise ValueError(
-                f"batch.burn_in_steps is {self.batch.burn_in_steps}; it may be at most batch.fragment_steps "
-                f"({self.batch.fragment_steps})"
+            raise refusal(
+                f"is {self.batch.burn_in_steps}; it must be at most fragment_steps ({self.batch.fragment_steps}).",
+                *("batch", "burn_in_steps"),
             )
         return self
 
@@ -176,10 +178,10 @@ class StopSpec(Spec):
 class CheckpointSpec(Spec):
     """When checkpoints are written and which are kept."""
 
-    every_seconds: PositiveFloat | None = None
-    """Seconds between two; not used by serial runs."""
+    every_seconds: PositiveFloat | None = 600.0
+    """Seconds between two; null for none; not used by serial runs."""
     every_updates: PositiveInt | None = None
-    """Updates of the first policy between two."""
+    """Updates of the first policy between two; null for none."""
     keep: PositiveInt = 3
     """Newest files kept."""
     keep_best: NonNegativeInt = 1
@@ -207,7 +209,7 @@ class ExperimentSpec(Spec):
     """Ranks that evaluate."""
     stop: StopSpec
     """When the run is finished."""
-    checkpoint: CheckpointSpec = CheckpointSpec(every_seconds=600.0)
+    checkpoint: CheckpointSpec = CheckpointSpec()
     """Checkpoints."""
 
     @field_validator("policies")
@@ -215,14 +217,13 @@ class ExperimentSpec(Spec):
     def _check_names(cls, policies: dict[str, PolicySpec]) -> dict[str, PolicySpec]:
         for name in policies:
             if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-                raise ValueError(f"policy name '{name}' may only have letters, digits, '_' and '-'")
+                raise refusal("a policy's name may only have letters, digits, '_' and '-'", name)
         return policies
 
     @model_validator(mode="after")
     def _check_agents(self) -> Self:
-        for entry in self.agents:
+        for index, entry in enumerate(self.agents):
             if entry.policy not in self.policies:
-                raise ValueError(
-                    f"agents: policy '{entry.policy}' is not in policies (known: {', '.join(self.policies)})"
-                )
+                hint = did_you_mean(entry.policy, list(self.policies))
+                raise refusal(f"'{entry.policy}' is not in policies{hint}", *("agents", index, "policy"))
         return self

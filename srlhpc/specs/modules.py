@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, SerializeAsAny
-from pydantic_core import PydanticCustomError
 
-from srlhpc.environment import ArraySpec, Spaces
+from srlhpc.environment import ArraySpec, Kind, Spaces
 from srlhpc.objects import UserError, load_module
-from srlhpc.specs.spec import Spec
+from srlhpc.specs.spec import Spec, refusal
+
+if TYPE_CHECKING:
+    from srlhpc.specs.experiment import BatchSpec
 
 
 class EnvironmentSettings(Spec):
@@ -75,6 +77,9 @@ class NetworkSettings(Spec):
         """What acting yields beside actions and log-probabilities, kept with every record."""
         return {"value": ArraySpec((), "float32")}
 
+    def check(self, kind: Kind) -> None:
+        """Raises UserError if the network cannot serve agents of this kind."""
+
 
 class AlgorithmSettings(Spec):
     """Base of the `Settings` of an algorithm package in `srlhpc.algorithms` or elsewhere.
@@ -84,6 +89,9 @@ class AlgorithmSettings(Spec):
 
     kind: str
     """Import path of the algorithm's module; a bare name is a module of `srlhpc.algorithms`."""
+
+    def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
+        """Raises UserError if the algorithm cannot learn from such batches with such a network."""
 
 
 class LinearSchedule(Spec):
@@ -114,18 +122,17 @@ _S = TypeVar("_S", bound=Spec)
 
 def _from_module(base: type[_S], key: str, package: str) -> Callable[[Any], Any]:
     def resolve(data: Any) -> Any:
-        if isinstance(data, base) or not isinstance(data, dict) or not isinstance(data.get(key), str):
-            if isinstance(data, dict) and key not in data:
-                raise PydanticCustomError("named_module", "has no '{key}'; name the module to use", {"key": key})
+        if not isinstance(data, dict):
             return data
+        name = data.get(key)
+        if not isinstance(name, str):
+            raise refusal(f"is {name!r}; it must name a module.", key) if key in data else refusal("is missing.", key)
         try:
-            module = load_module(data[key], package)
+            module = load_module(name, package)
         except UserError as error:
-            raise PydanticCustomError("named_module", "{message}", {"message": str(error)}) from None
+            raise refusal(str(error), key) from None
         if not issubclass(module.Settings, base):
-            raise PydanticCustomError(
-                "named_module", "{name} is no {wanted} module", {"name": data[key], "wanted": base.__name__}
-            )
+            raise refusal(f"{name} is no {base.__name__.removesuffix('Settings').lower()} module", key)
         return module.Settings.model_validate(data)
 
     return resolve

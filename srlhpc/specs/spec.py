@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 
 class Spec(BaseModel):
@@ -21,20 +21,46 @@ class Spec(BaseModel):
         ser_json_inf_nan="strings",
     )
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        known = list(cls.model_fields)
-        unknown = [key for key in data if key not in cls.model_fields]
-        if unknown:
-            raise ValidationError.from_exception_data(cls.__name__, [_unknown(key, known) for key in unknown])
-        return data
+    def _refuse_unknown_keys(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        if not isinstance(data, dict) or all(key in known for key in data):
+            return handler(data)
+        unknown = {key: _nearest(key, known) for key in data if key not in known}
+        errors = [_unknown(key, near, known) for key, near in unknown.items()]
+        try:
+            handler({key: value for key, value in data.items() if key in known})
+        except ValidationError as error:
+            others = error.errors(include_url=False)
+            errors += [_again(other) for other in others if not _is_missing(other, set(unknown.values()))]
+        raise ValidationError.from_exception_data(cls.__name__, errors)
 
 
-def _unknown(key: object, known: list[str]) -> InitErrorDetails:
+def refusal(message: str, *keys: str | int) -> ValidationError:
+    """What a validator raises to refuse the value at `keys`, counted from the validated model."""
+    error = PydanticCustomError("refused", "{message}", {"message": message})
+    return ValidationError.from_exception_data("spec", [InitErrorDetails(type=error, loc=keys, input=None)])
+
+
+def _nearest(key: object, known: list[str]) -> str | None:
     near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.6)
-    hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known) or 'none'}"
+    return near[0] if near else None
+
+
+def _unknown(key: object, near: str | None, known: list[str]) -> InitErrorDetails:
+    hint = f"did you mean '{near}'?" if near else f"known keys: {', '.join(known) or 'none'}"
     error = PydanticCustomError("unknown_key", "unknown key; {hint}", {"hint": hint})
     return InitErrorDetails(type=error, loc=(str(key),), input=key)
+
+
+def _is_missing(error: ErrorDetails, suggested: set[str | None]) -> bool:
+    """Whether the error only says that a key is missing which a misspelt key already suggests."""
+    return error["type"] == "missing" and len(error["loc"]) == 1 and error["loc"][0] in suggested
+
+
+def _again(error: ErrorDetails) -> InitErrorDetails:
+    details = InitErrorDetails(type=error["type"], loc=error["loc"], input=error["input"], ctx=error.get("ctx", {}))
+    if error["type"] in ("unknown_key", "refused"):
+        details["type"] = PydanticCustomError(error["type"], "{message}", {"message": error["msg"]})
+    return details

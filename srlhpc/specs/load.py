@@ -1,0 +1,92 @@
+"""Reading and writing job files: YAML, `base:` and `--set` to an experiment spec, and back."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import yaml
+from pydantic import ValidationError
+
+from srlhpc.objects import UserError
+from srlhpc.specs.errors import problems, shown
+from srlhpc.specs.experiment import ExperimentSpec
+from srlhpc.specs.overrides import apply, frozen, overlay
+from srlhpc.specs.yaml_source import Dumper, Written, parse, read_text
+
+_log = logging.getLogger(__name__)
+
+
+class Resolved(NamedTuple):
+    """A spec, and what was dropped on the way to it."""
+
+    spec: ExperimentSpec
+    notes: tuple[str, ...]
+
+
+def load_experiment(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> ExperimentSpec:
+    """Reads a job file, with what it inherits from, and applies the overrides in order.
+
+    Args:
+        path: the job file.
+        overrides: `path=value` each, as given to `--set`.
+
+    Raises:
+        UserError: something is wrong; one line for every problem, with file, line and path.
+    """
+    resolved = resolve(read_text(os.fspath(path)), os.fspath(path), overrides)
+    for note in resolved.notes:
+        _log.info(note)
+    return resolved.spec
+
+
+def load_text(text: str, source: str, overrides: Sequence[str] = ()) -> ExperimentSpec:
+    """As `load_experiment`, from text; `source` is the path that errors name and `base:` is relative to."""
+    return resolve(text, source, overrides).spec
+
+
+def resolve(text: str, source: str, overrides: Sequence[str] = ()) -> Resolved:
+    """As `load_text`, with a note for every mapping whose keys were dropped because its `kind` changed."""
+    written, notes = _inherited(text, source, ())
+    for override in overrides:
+        written, dropped = apply(written, override)
+        notes += dropped
+    written.data = frozen(written.data)
+    try:
+        return Resolved(ExperimentSpec.model_validate(written.data), tuple(notes))
+    except ValidationError as error:
+        found = problems(error.errors(include_url=False), written)
+        raise UserError("\n".join(str(problem) for problem in found)) from None
+
+
+def dump_experiment(spec: ExperimentSpec) -> str:
+    """The whole spec as YAML, defaults included; `load_text` gives an equal spec."""
+    data = spec.model_dump(mode="json", by_alias=True)
+    return yaml.dump(data, Dumper=Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+
+def _inherited(text: str, source: str, above: tuple[str, ...]) -> tuple[Written, list[str]]:
+    """The values of a file laid over those of its base, and notes on what was dropped."""
+    written = parse(text, source)
+    if written.data is None:
+        raise UserError(f"{source}: is empty; a job file needs environment, policies, actors and stop")
+    if not isinstance(written.data, dict):
+        raise UserError(f"{written.place(())}: is {shown(written.data)}; a job file is a mapping of sections")
+    if "base" not in written.data:
+        return written, []
+    name, place = written.data.pop("base"), written.place(("base",))
+    if not isinstance(name, str):
+        raise UserError(f"{place}: base: is {shown(name)}; it must be the path of a job file")
+    base = os.path.normpath(os.path.join(os.path.dirname(source), name))
+    chain = (*above, os.path.normpath(source))
+    if base in chain:
+        raise UserError(f"{place}: base: inherits from itself: {' -> '.join((*chain, base))}")
+    try:
+        base_text = read_text(base)
+    except UserError as error:
+        raise UserError(f"{place}: base: {error}") from None
+    below, notes = _inherited(base_text, base, chain)
+    merged, dropped = overlay(below, written)
+    return merged, notes + dropped
