@@ -63,7 +63,7 @@ def resolve(text: str, source: str, overrides: Sequence[str] = ()) -> Resolved:
 
 def dump_experiment(spec: ExperimentSpec) -> str:
     """The whole spec as YAML, defaults included; `load_text` gives an equal spec."""
-    data = spec.model_dump(mode="json", by_alias=True)
+    data = spec.model_dump(mode="json")
     return yaml.dump(data, Dumper=Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
 
 

@@ -24,7 +24,7 @@ class Spec(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _refuse_unknown_keys(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        known = [field.alias or name for name, field in cls.model_fields.items()]
+        known = list(cls.model_fields)
         if not isinstance(data, dict) or all(key in known for key in data):
             return handler(data)
         unknown = {key: _nearest(key, known) for key in data if key not in known}

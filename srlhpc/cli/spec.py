@@ -1,0 +1,37 @@
+"""`srlhpc spec`: what a job file means, once everything is filled in."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from srlhpc.objects import UserError
+
+
+@click.command("spec")
+@click.argument("job", required=False, type=click.Path())
+@click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True, help="Override a setting; repeatable.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema; with JOB, its modules' settings are filled in.")
+@click.option("--plan", "show_plan", is_flag=True, help="Print which rank does what, and the memory it needs.")
+def command(job: str | None, overrides: tuple[str, ...], schema: bool, show_plan: bool) -> None:
+    """Print the resolved spec of JOB as YAML, which is a job file again."""
+    from srlhpc.specs.load import dump_experiment, load_experiment
+    from srlhpc.specs.schema import job_schema
+
+    if schema and show_plan:
+        raise UserError("--schema and --plan exclude each other; give one of them")
+    if job is None and not schema:
+        raise UserError("name a job file, for example: srlhpc spec jobs/cartpole.yaml")
+    if job is None and overrides:
+        raise UserError("--set needs a job file to override")
+    spec = load_experiment(job, overrides) if job is not None else None
+    if schema:
+        click.echo(json.dumps(job_schema(spec), indent=2))
+    elif spec is not None and show_plan:
+        from srlhpc.launch.plan import plan, plan_table
+        from srlhpc.specs.probe import probe_spaces
+
+        click.echo(plan_table(plan(spec, probe_spaces(spec.environment))))
+    elif spec is not None:
+        click.echo(dump_experiment(spec), nl=False)
