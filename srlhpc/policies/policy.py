@@ -97,6 +97,22 @@ class Policy(nn.Module, ABC):
     def normalize_values(self, values: Tensor) -> Tensor:
         """The inverse of `denormalize_values`."""
 
+    def normalizer_sums(self, observations: Mapping[str, Tensor], returns: Tensor, valid: Tensor) -> Tensor:
+        """What `update_normalizers` takes, to be added over trainers first; empty if nothing is normalised.
+
+        Args:
+            observations: key to `[T, B, ...]`, raw.
+            returns: float32 `[T, B]`, value targets in units of the return.
+            valid: bool `[T, B]`; other records count in nothing.
+
+        Returns:
+            float64, flat, of a size that does not depend on the data.
+        """
+        return torch.empty(0, dtype=torch.float64, device=returns.device)
+
+    def update_normalizers(self, sums: Tensor) -> None:
+        """Takes the records that `sums` stand for into the running statistics."""
+
 
 def vector_size(policy: Policy) -> int:
     """Floats in the flat vector of a policy."""

@@ -1,0 +1,84 @@
+"""Adam on all parameters as one flat vector: one kernel, one norm, one all-reduce, one copy to go back to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Snapshot(NamedTuple):
+    """Parameters and optimiser state at one moment."""
+
+    parameters: Tensor
+    state: dict[str, Tensor]
+
+
+class FlatAdam:
+    """Adam (Kingma and Ba 2015, arXiv:1412.6980) with clipping by the global gradient norm.
+
+    The module's parameters and gradients become views of two flat float32 vectors on the module's device; move the
+    module there before, and never after.
+
+    Args:
+        module: what is trained.
+        epsilon: added to the root of the second moment.
+    """
+
+    def __init__(self, module: nn.Module, *, epsilon: float) -> None:
+        parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        flat = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
+        self._parameters = nn.Parameter(flat)
+        self.gradients = torch.zeros_like(flat)
+        """All gradients, flat; `zero_` before and `backward` into it."""
+        start = 0
+        for parameter in parameters:
+            part = slice(start, start + parameter.numel())
+            parameter.data = flat[part].view(parameter.shape)
+            parameter.grad = self.gradients[part].view(parameter.shape)
+            start = part.stop
+        self._parameters.grad = self.gradients
+        self._adam = torch.optim.Adam([self._parameters], eps=epsilon, fused=True)
+        self._adam.state[self._parameters] = {
+            "step": torch.zeros((), dtype=torch.float32, device=flat.device),
+            "exp_avg": torch.zeros_like(flat),
+            "exp_avg_sq": torch.zeros_like(flat),
+        }
+
+    def step(self, learning_rate: float, gradient_norm: float, max_gradient_norm: float | None) -> None:
+        """One step along `gradients`, scaled down if their norm is above the maximum (None: never)."""
+        if max_gradient_norm is not None and gradient_norm > max_gradient_norm:
+            self.gradients.mul_(max_gradient_norm / gradient_norm)
+        self._adam.param_groups[0]["lr"] = learning_rate
+        self._adam.step()
+
+    def state(self) -> dict[str, Tensor]:
+        """The live moments and step count."""
+        return {f"adam.{name}": tensor for name, tensor in self._adam.state[self._parameters].items()}
+
+    @torch.no_grad()
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Copies what `state` gave into the optimiser.
+
+        Raises:
+            ValueError: names or shapes differ.
+        """
+        own = self.state()
+        found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+        expected = {name: tuple(tensor.shape) for name, tensor in own.items()}
+        if found != expected:
+            raise ValueError(f"optimiser state has {found}, expected {expected}")
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
+
+    def snapshot(self) -> Snapshot:
+        """A copy of parameters and state."""
+        return Snapshot(self._parameters.detach().clone(), {name: t.clone() for name, t in self.state().items()})
+
+    @torch.no_grad()
+    def restore(self, snapshot: Snapshot) -> None:
+        """Goes back to a snapshot."""
+        self._parameters.copy_(snapshot.parameters)
+        self.load_state(snapshot.state)

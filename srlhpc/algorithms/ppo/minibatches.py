@@ -1,0 +1,138 @@
+"""Which records each gradient step learns from.
+
+Letters: T trained or warmed-up records of a fragment, B columns, N records of a minibatch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from srlhpc.algorithms.algorithm import Batch
+
+
+@dataclass
+class Minibatch:
+    """Records of one gradient step: `[N]` shuffled ones, or whole columns `[T, N]` with memory."""
+
+    observations: dict[str, Tensor]
+    state: dict[str, Tensor]
+    first: Tensor
+    action_masks: Tensor | None
+    actions: Tensor
+    old_log_probs: Tensor
+    old_values: Tensor
+    advantages: Tensor
+    targets: Tensor
+    valid: Tensor
+
+
+@dataclass
+class Targets:
+    """What the estimators say about a batch, float32 `[T, B]` each; values in units of the value head."""
+
+    advantages: Tensor
+    old_values: Tensor
+    values: Tensor
+
+
+class Sampler(ABC):
+    """Draws the parts of one epoch: equal shares of the batch, the same number on every trainer."""
+
+    def __init__(self, batch: Batch, parts: int) -> None:
+        self._batch = batch
+        self._parts = parts
+        self._steps, self._columns = batch.rewards.shape
+
+    @abstractmethod
+    def items(self) -> int:
+        """What is shuffled: records or columns."""
+
+    @abstractmethod
+    def valid_counts(self, parts: list[Tensor]) -> Tensor:
+        """Valid records of each part, float64 `[parts]`."""
+
+    @abstractmethod
+    def take(self, part: Tensor, targets: Targets) -> Minibatch:
+        """The records of one part."""
+
+    def epoch(self, generator: torch.Generator) -> list[Tensor]:
+        """Index vectors of the parts, on the batch's device; one part is not shuffled."""
+        items = self.items()
+        if self._parts == 1:
+            return [torch.arange(items, device=self._batch.rewards.device)]
+        order = torch.randperm(items, generator=generator).to(self._batch.rewards.device)
+        return list(order.chunk(self._parts))
+
+
+class RecordSampler(Sampler):
+    """Single records in any order, for policies without memory."""
+
+    def items(self) -> int:
+        return self._steps * self._columns
+
+    def valid_counts(self, parts: list[Tensor]) -> Tensor:
+        valid = self._batch.valid.flatten()
+        return torch.stack([valid[part].sum(dtype=torch.float64) for part in parts])
+
+    def take(self, part: Tensor, targets: Targets) -> Minibatch:
+        batch = self._batch
+
+        def rows(tensor: Tensor) -> Tensor:
+            return tensor.flatten(0, 1).index_select(0, part)
+
+        return Minibatch(
+            observations=_each(batch.observations, rows),
+            state={},
+            first=rows(batch.first),
+            action_masks=None if batch.action_masks is None else rows(batch.action_masks),
+            actions=rows(batch.actions),
+            old_log_probs=rows(batch.log_probs),
+            old_values=rows(targets.old_values),
+            advantages=rows(targets.advantages),
+            targets=rows(targets.values),
+            valid=rows(batch.valid),
+        )
+
+
+class ColumnSampler(Sampler):
+    """Whole columns from t = 0, burn-in included, for policies with memory."""
+
+    def items(self) -> int:
+        return self._columns
+
+    def valid_counts(self, parts: list[Tensor]) -> Tensor:
+        valid = self._batch.valid.sum(0, dtype=torch.float64)
+        return torch.stack([valid[part].sum() for part in parts])
+
+    def take(self, part: Tensor, targets: Targets) -> Minibatch:
+        batch, steps = self._batch, self._steps
+
+        def columns(tensor: Tensor) -> Tensor:
+            return tensor[:steps].index_select(1, part)
+
+        return Minibatch(
+            observations=_each(batch.observations, columns),
+            state={name: rows.index_select(0, part) for name, rows in batch.state.items()},
+            first=columns(batch.first),
+            action_masks=None if batch.action_masks is None else columns(batch.action_masks),
+            actions=columns(batch.actions),
+            old_log_probs=columns(batch.log_probs),
+            old_values=columns(targets.old_values),
+            advantages=columns(targets.advantages),
+            targets=columns(targets.values),
+            valid=columns(batch.valid),
+        )
+
+
+def sampler(batch: Batch, parts: int) -> Sampler:
+    """Columns if the batch carries a recurrent state, else records."""
+    return ColumnSampler(batch, parts) if batch.state else RecordSampler(batch, parts)
+
+
+def _each(tensors: Mapping[str, Tensor], change: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
+    return {name: change(tensor) for name, tensor in tensors.items()}

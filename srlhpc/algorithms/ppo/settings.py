@@ -1,0 +1,63 @@
+"""What a user may set of PPO."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from annotated_types import Ge, Le
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator
+
+from srlhpc.objects import UserError
+from srlhpc.specs.experiment import BatchSpec
+from srlhpc.specs.modules import AlgorithmSettings, LinearSchedule, NetworkSettings, Schedule
+
+Fraction = Annotated[float, Ge(0.0), Le(1.0)]
+
+
+class Settings(AlgorithmSettings):
+    """Proximal policy optimisation with GAE."""
+
+    learning_rate: Schedule = 3e-4
+    """Adam's step size."""
+    gamma: Fraction = 0.99
+    """Discount of one step."""
+    gae_lambda: Fraction = 0.95
+    """Weight of longer returns in the advantage estimate."""
+    clip_ratio: Schedule = 0.2
+    """The policy gains nothing from ratios of new to old probability outside 1 +- this."""
+    value_clip: PositiveFloat | None = None
+    """Largest useful change of a value, in units of the value head; null: none."""
+    value_coefficient: NonNegativeFloat = 0.5
+    """Weight of the value loss."""
+    entropy_coefficient: Schedule = 0.0
+    """Weight of the entropy bonus."""
+    epochs: PositiveInt = 4
+    """Passes over each batch."""
+    minibatches: PositiveInt = 4
+    """Gradient steps of each pass; every trainer's batch is divided by it."""
+    normalize_advantages: bool = True
+    """Scale the advantages of a batch to zero mean and unit variance."""
+    max_gradient_norm: PositiveFloat | None = 0.5
+    """Gradients of a larger norm are scaled down to it; null: never."""
+    adam_epsilon: PositiveFloat = 1e-5
+    """Adam's epsilon."""
+    target_kl: PositiveFloat | None = None
+    """No further epoch after one whose mean divergence from the behaviour policy is above this; null: all epochs."""
+
+    @field_validator("learning_rate", "clip_ratio", "entropy_coefficient")
+    @classmethod
+    def _check_not_negative(cls, schedule: Schedule) -> Schedule:
+        ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule,)
+        if min(ends) < 0:
+            raise ValueError(f"is {min(ends)}; it must not be negative")
+        return schedule
+
+    def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
+        if network.recurrent is not None:
+            size, unit = batch.fragments, "fragments (with memory, whole fragments are trained)"
+        else:
+            size, unit = batch.fragments * batch.fragment_steps, "records (batch.fragments * batch.fragment_steps)"
+        if size % self.minibatches:
+            raise UserError(
+                f"algorithm.minibatches is {self.minibatches}, which does not divide a trainer's batch of {size} {unit}"
+            )

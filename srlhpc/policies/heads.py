@@ -1,0 +1,64 @@
+"""Heads: from features to a distribution over actions and to a value.
+
+They compute in float32 under autocast too: bfloat16 has 8 significant bits, too few for log-probabilities and values.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from srlhpc.environment import ActionSpace, Continuous, Discrete, MultiDiscrete
+from srlhpc.policies.torsos import orthogonal
+from srlhpc.rl.distributions import Categorical, DiagonalGaussian, Distribution, MultiCategorical
+
+_POLICY_GAIN = 0.01
+_VALUE_GAIN = 1.0
+
+
+class Float32Linear(nn.Linear):
+    """A linear layer that autocast leaves alone."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not torch.is_autocast_enabled(input.device.type):
+            return functional.linear(input, self.weight, self.bias)
+        with torch.autocast(input.device.type, enabled=False):
+            return functional.linear(input.float(), self.weight, self.bias)
+
+
+class PolicyHead(nn.Module):
+    """The distribution over an action space.
+
+    A continuous action has a learnt log standard deviation per dimension that does not depend on the state.
+    """
+
+    def __init__(self, features: int, space: ActionSpace) -> None:
+        super().__init__()
+        self._space = space
+        outputs = space.size if isinstance(space, Continuous) else space.mask_size
+        self.linear = orthogonal(Float32Linear(features, outputs), _POLICY_GAIN)
+        self.log_stds = nn.Parameter(torch.zeros(space.size)) if isinstance(space, Continuous) else None
+
+    def forward(self, features: Tensor, action_masks: Tensor | None) -> Distribution:
+        x = self.linear(features)
+        match self._space:
+            case Discrete():
+                return Categorical(x, action_masks)
+            case MultiDiscrete(choices=choices):
+                return MultiCategorical(x, choices, action_masks)
+            case Continuous():
+                assert self.log_stds is not None
+                return DiagonalGaussian(x, self.log_stds)
+
+
+class ValueHead(nn.Module):
+    """The value of a state, one number per entry of the leading axes."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.linear = orthogonal(Float32Linear(features, 1), _VALUE_GAIN)
+
+    def forward(self, features: Tensor) -> Tensor:
+        value: Tensor = self.linear(features)
+        return value.squeeze(-1)

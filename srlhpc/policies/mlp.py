@@ -1,0 +1,53 @@
+"""Network `mlp`: fully connected layers on all observations, flattened and concatenated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import PositiveInt
+
+from srlhpc.environment import Kind
+from srlhpc.objects import UserError
+from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.modules import NetworkSettings
+
+if TYPE_CHECKING:
+    from srlhpc.policies.policy import Policy
+
+
+class Settings(NetworkSettings):
+    """Fully connected layers."""
+
+    hidden: tuple[PositiveInt, ...] = (64, 64)
+    """Units of each layer."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """Nonlinearity after each layer."""
+    shared: bool | None = None
+    """Whether policy and value use the same layers; null: shared with memory, separate without."""
+
+    def check(self, kind: Kind) -> None:
+        if self.shared is False and self.recurrent is not None:
+            raise UserError(
+                "network mlp: shared is false, but with memory (recurrent) policy and value use the same layers; "
+                "set shared to null or true, or recurrent to null"
+            )
+
+
+def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
+    """The policy, initialised from torch's default generator."""
+    from srlhpc.policies.actor_critic import ActorCritic
+    from srlhpc.policies.observations import ObservationEncoder
+    from srlhpc.policies.recurrent import build_memory
+    from srlhpc.policies.torsos import MlpTorso
+
+    settings.check(kind)
+    encoder = ObservationEncoder(kind.observations, images=False, normalize=normalize.observations)
+    torso = MlpTorso(encoder.vector_size, settings.hidden, settings.activation)
+    memory, value_torso = None, None
+    if settings.recurrent is not None:
+        memory = build_memory(settings.recurrent.kind, torso.features, settings.recurrent.size)
+    elif not settings.shared:
+        value_torso = MlpTorso(encoder.vector_size, settings.hidden, settings.activation)
+    return ActorCritic(
+        kind, encoder, torso, value_torso=value_torso, memory=memory, normalize_returns=normalize.returns
+    )

@@ -1,0 +1,146 @@
+"""Action distributions: sampling, log-probabilities and entropy in float32, without the overhead of
+`torch.distributions`.
+
+Letters: `...` any leading axes, K choices, P parts of a multi-discrete action, D dimensions of a continuous one.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from torch import Tensor
+
+FORBIDDEN_LOGIT = -1e9
+"""Finite, so that entropy (0 * log 0) and gradients stay finite; its probability underflows to exactly 0."""
+
+_SMALLEST_EXPONENTIAL = 1e-30
+_HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+class Distribution(ABC):
+    """Over actions, one for each entry of the leading axes."""
+
+    @abstractmethod
+    def sample(self, generator: torch.Generator | None) -> Tensor:
+        """One action each, without gradient; `generator` None uses torch's default one."""
+
+    @abstractmethod
+    def mode(self) -> Tensor:
+        """The most probable action."""
+
+    @abstractmethod
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Log-probability (or log-density), float32 `[...]`, summed over the parts of an action."""
+
+    @abstractmethod
+    def entropy(self) -> Tensor:
+        """Entropy in nats, float32 `[...]`, summed over the parts of an action."""
+
+    @abstractmethod
+    def kl(self, other: Self) -> Tensor:
+        """Exact divergence KL(self || other) in nats, float32 `[...]`."""
+
+
+class Categorical(Distribution):
+    """One of K choices.
+
+    Args:
+        logits: `[..., K]`, any floating dtype.
+        masks: bool `[..., K]`, true = allowed, or None. A row that allows nothing is uniform.
+    """
+
+    def __init__(self, logits: Tensor, masks: Tensor | None = None) -> None:
+        logits = logits.float()
+        if masks is not None:
+            logits = logits.masked_fill(~masks, FORBIDDEN_LOGIT)
+        self.log_probs = torch.log_softmax(logits, dim=-1)
+
+    def sample(self, generator: torch.Generator | None) -> Tensor:
+        """Exponential race: the argmax of p_k / E_k with E_k ~ Exp(1) is distributed as p."""
+        probs = self.log_probs.detach().exp()
+        race = torch.empty_like(probs).exponential_(generator=generator).clamp_min_(_SMALLEST_EXPONENTIAL)
+        return probs.div_(race).argmax(-1)
+
+    def mode(self) -> Tensor:
+        return self.log_probs.argmax(-1)
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        return self.log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        return -(self.log_probs.exp() * self.log_probs).sum(-1)
+
+    def kl(self, other: Self) -> Tensor:
+        return (self.log_probs.exp() * (self.log_probs - other.log_probs)).sum(-1)
+
+
+class MultiCategorical(Distribution):
+    """P independent choices at once; actions int64 `[..., P]`.
+
+    Args:
+        logits: `[..., sum(choices)]`, the parts' logits side by side.
+        choices: K of each part.
+        masks: bool `[..., sum(choices)]`, true = allowed, or None.
+    """
+
+    def __init__(self, logits: Tensor, choices: Sequence[int], masks: Tensor | None = None) -> None:
+        sizes = list(choices)
+        part_masks = [None] * len(sizes) if masks is None else torch.split(masks, sizes, dim=-1)
+        self.parts = [
+            Categorical(part, mask) for part, mask in zip(torch.split(logits, sizes, dim=-1), part_masks, strict=True)
+        ]
+
+    def sample(self, generator: torch.Generator | None) -> Tensor:
+        return torch.stack([part.sample(generator) for part in self.parts], dim=-1)
+
+    def mode(self) -> Tensor:
+        return torch.stack([part.mode() for part in self.parts], dim=-1)
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        terms = [part.log_prob(action) for part, action in zip(self.parts, actions.unbind(-1), strict=True)]
+        return torch.stack(terms).sum(0)
+
+    def entropy(self) -> Tensor:
+        return torch.stack([part.entropy() for part in self.parts]).sum(0)
+
+    def kl(self, other: Self) -> Tensor:
+        return torch.stack([mine.kl(theirs) for mine, theirs in zip(self.parts, other.parts, strict=True)]).sum(0)
+
+
+class DiagonalGaussian(Distribution):
+    """A real vector with independent dimensions; actions float32 `[..., D]`, unbounded.
+
+    Args:
+        means: `[..., D]`, any floating dtype.
+        log_stds: float32 `[D]`, the same for all entries.
+    """
+
+    def __init__(self, means: Tensor, log_stds: Tensor) -> None:
+        self.means = means.float()
+        self.log_stds = log_stds
+
+    def sample(self, generator: torch.Generator | None) -> Tensor:
+        means = self.means.detach()
+        noise = torch.empty_like(means).normal_(generator=generator)
+        return noise.mul_(self.log_stds.detach().exp()).add_(means)
+
+    def mode(self) -> Tensor:
+        return self.means.detach()
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        standardized = (actions - self.means) * (-self.log_stds).exp()
+        constants = self.log_stds.sum() + self.means.shape[-1] * _HALF_LOG_TWO_PI
+        return -0.5 * standardized.square().sum(-1) - constants
+
+    def entropy(self) -> Tensor:
+        entropy = self.log_stds.sum() + self.means.shape[-1] * (0.5 + _HALF_LOG_TWO_PI)
+        return entropy.expand(self.means.shape[:-1])
+
+    def kl(self, other: Self) -> Tensor:
+        variance_ratios = (2 * (self.log_stds - other.log_stds)).exp()
+        distances = ((self.means - other.means) * (-other.log_stds).exp()).square()
+        return 0.5 * (variance_ratios + distances - 1 - variance_ratios.log()).sum(-1)

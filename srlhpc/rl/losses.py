@@ -1,0 +1,79 @@
+"""Losses as sums over valid entries; the caller divides by the valid count of all trainers.
+
+An invalid entry may hold anything finite or not: it reaches neither a sum nor a gradient.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Surrogate(NamedTuple):
+    """Sums over valid entries (scalars); only `loss` carries a gradient."""
+
+    loss: Tensor
+    kl: Tensor
+    """k3 estimates of KL(behaviour || target)."""
+    clipped: Tensor
+    """Entries whose ratio lies outside the clip range."""
+    max_deviation: Tensor
+    """Largest |ratio - 1|, no sum."""
+
+
+def clipped_surrogate(
+    log_probs: Tensor, old_log_probs: Tensor, advantages: Tensor, valid: Tensor, *, clip_ratio: float
+) -> Surrogate:
+    """PPO's clipped objective, negated (Schulman et al. 2017, eq. 7; arXiv:1707.06347).
+
+    loss = -sum min(r A, clip(r, 1 - eps, 1 + eps) A),  r = exp(log_probs - old_log_probs).
+    The KL estimate is k3 = (r - 1) - log r (Schulman 2020, "Approximating KL divergence"): unbiased, never negative.
+
+    Args:
+        log_probs, old_log_probs, advantages: float32, one shape.
+        valid: bool, the same shape.
+        clip_ratio: eps.
+    """
+    log_ratios = torch.where(valid, log_probs - old_log_probs, 0.0)
+    ratios = log_ratios.exp()
+    advantages = torch.where(valid, advantages, 0.0)
+    clipped_ratios = ratios.clamp(1 - clip_ratio, 1 + clip_ratio)
+    loss = -torch.minimum(ratios * advantages, clipped_ratios * advantages).sum()
+    with torch.no_grad():
+        deviations = ratios - 1
+        kl = (deviations - log_ratios).sum()
+        sizes = deviations.abs()
+        return Surrogate(loss, kl, (sizes > clip_ratio).sum(), sizes.max())
+
+
+def value_loss(values: Tensor, targets: Tensor, valid: Tensor) -> Tensor:
+    """Sum of 0.5 * (V - target)^2 over valid entries."""
+    return 0.5 * torch.where(valid, values - targets, 0.0).square().sum()
+
+
+def clipped_value_loss(
+    values: Tensor, old_values: Tensor, targets: Tensor, valid: Tensor, *, value_clip: float
+) -> Tensor:
+    """Sum of 0.5 * max((V - target)^2, (clip(V, V_old +- value_clip) - target)^2) over valid entries.
+
+    The pessimistic bound of OpenAI's baselines; see Huang et al. 2022, "The 37 implementation details of PPO", 9.
+    """
+    changes = torch.where(valid, values - old_values, 0.0).clamp(-value_clip, value_clip)
+    errors = torch.where(valid, values - targets, 0.0)
+    clipped_errors = torch.where(valid, old_values + changes - targets, 0.0)
+    return 0.5 * torch.maximum(errors.square(), clipped_errors.square()).sum()
+
+
+def variance(count: float, total: float, total_of_squares: float) -> float:
+    """Variance from sums that were added over trainers; 0 without entries, never negative."""
+    if count == 0:
+        return 0.0
+    mean = total / count
+    return max(0.0, total_of_squares / count - mean * mean)
+
+
+def explained_variance(target_variance: float, residual_variance: float) -> float:
+    """1 - Var(target - V) / Var(target): 1 is perfect, 0 no better than a constant; 0 where targets do not vary."""
+    return 1.0 - residual_variance / target_variance if target_variance > 0 else 0.0

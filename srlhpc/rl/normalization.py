@@ -1,0 +1,79 @@
+"""Running mean and variance that travel with a policy's parameters.
+
+Letters: N rows, S size of one row.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+_SMALLEST_STD = 1e-4
+
+
+class RunningMoments(nn.Module):
+    """Mean and variance of all rows ever merged (Chan et al. 1979, "Updating formulae ... for sample variances").
+
+    The statistics are float64. What normalises is `shift` and `scale`, float32 and changed only by `merge`, so that
+    every process that got the parameters computes the same bits. Before the first merge they are 0 and 1.
+    """
+
+    count: Tensor
+    mean: Tensor
+    m2: Tensor
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("m2", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("shift", torch.zeros(size))
+        self.register_buffer("scale", torch.ones(size))
+
+    @property
+    def sums_size(self) -> int:
+        """Numbers in the vector that `sums` gives."""
+        return 1 + 2 * self.size
+
+    @torch.no_grad()
+    def sums(self, rows: Tensor, valid: Tensor) -> Tensor:
+        """What `merge` takes, to be added over trainers first.
+
+        Deviations are taken from the running mean (equal on all trainers), which keeps the sums of squares small.
+
+        Args:
+            rows: `[N, S]`.
+            valid: bool `[N]`; other rows count in nothing.
+
+        Returns:
+            float64 `[1 + 2 S]`: count, sums and sums of squares of the deviations.
+        """
+        deviations = torch.where(valid.unsqueeze(-1), rows.double() - self.mean, 0.0)
+        count = valid.sum(dtype=torch.float64).reshape(1)
+        return torch.cat([count, deviations.sum(0), deviations.square().sum(0)])
+
+    @torch.no_grad()
+    def merge(self, sums: Tensor) -> None:
+        """Takes in rows; `sums` were computed about the present mean. Without rows nothing changes."""
+        added, totals, squares = sums[0], sums[1 : 1 + self.size], sums[1 + self.size :]
+        if added.item() == 0:
+            return
+        offset = totals / added
+        count = self.count + added
+        self.m2 += squares - offset * totals + offset.square() * self.count * added / count
+        self.mean += offset * added / count
+        self.count.copy_(count)
+        self.shift.copy_(self.mean)
+        self.scale.copy_((self.m2 / count).clamp_min(0.0).sqrt())
+        self.scale.clamp_min_(_SMALLEST_STD)
+
+    def normalize(self, rows: Tensor) -> Tensor:
+        """(rows - mean) / standard deviation, float32 `[..., S]`."""
+        return (rows - self.shift) / self.scale
+
+    def denormalize(self, rows: Tensor) -> Tensor:
+        """The inverse of `normalize`."""
+        return rows * self.scale + self.shift

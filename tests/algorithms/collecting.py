@@ -1,0 +1,120 @@
+"""A trainer's batches from a tiny environment in one process, without any role or stream."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from srlhpc.algorithms.algorithm import Batch, Context
+from srlhpc.environment import Environment, Kind, KindStep
+from srlhpc.policies.policy import Policy
+
+_R = TypeVar("_R")
+
+
+class OwnSum:
+    """The reducer of a single trainer."""
+
+    trainers = 1
+
+    def sum(self, tensor: Tensor) -> Generator[None]:
+        yield
+
+
+def context(seed: int = 0) -> Context:
+    return Context(reducer=OwnSum(), device=torch.device("cpu"), autocast=None, seed=seed)
+
+
+def finish(generator: Generator[None, None, _R]) -> _R:
+    """Runs an update to its end."""
+    while True:
+        try:
+            next(generator)
+        except StopIteration as stop:
+            return stop.value
+
+
+class Collector:
+    """Plays an environment of one kind with a policy and cuts what happens into batches of fragments."""
+
+    def __init__(self, environment: Environment, policy: Policy, *, steps: int, seed: int, burn_in: int = 0) -> None:
+        (self._kind,) = environment.spaces.kinds
+        self._environment = environment
+        self._policy = policy
+        self._steps = steps
+        self._burn_in = burn_in
+        self._generator = torch.Generator().manual_seed(seed)
+        self._now = environment.reset(seed).kinds[self._kind.name]
+        self._state = policy.initial_state(environment.copies * len(self._kind.agents))
+        self._records: list[dict[str, Tensor]] = []
+        self._states: list[Mapping[str, Tensor]] = []
+        self.version = 0
+        self.trained_steps = 0
+
+    def batch(self) -> Batch:
+        """The next `steps` records after those of the batch before, with `burn_in` of those in front."""
+        length = self._steps + self._burn_in
+        keep = self._burn_in if len(self._records) else 0
+        self._records, self._states = self._records[-keep:] if keep else [], self._states[-keep:] if keep else []
+        while len(self._records) < length:
+            self._play()
+        stacked = {name: torch.stack([record[name] for record in self._records]) for name in self._records[0]}
+        valid = stacked["valid"].clone()
+        valid[: self._burn_in] = False
+        last = _tensors(self._kind, self._now)
+        names = [name for name in stacked if name in last]
+        whole = {name: torch.cat([stacked[name], last[name].unsqueeze(0)]) for name in names}
+        batch = Batch(
+            observations={name[4:]: array for name, array in whole.items() if name.startswith("obs.")},
+            actions=stacked["actions"],
+            log_probs=stacked["log_probs"],
+            rewards=stacked["rewards"],
+            terminated=stacked["terminated"],
+            truncated=stacked["truncated"],
+            first=whole["first"],
+            valid=valid,
+            versions=torch.full(valid.shape, self.version),
+            outputs={name[4:]: array for name, array in stacked.items() if name.startswith("out.")},
+            state=dict(self._states[0]),
+            final_state=dict(self._state),
+            action_masks=whole.get("action_masks"),
+            burn_in_steps=self._burn_in,
+            version=self.version,
+            steps=self.trained_steps,
+        )
+        self.version += 1
+        self.trained_steps += self._steps * len(valid[0])
+        return batch
+
+    def _play(self) -> None:
+        record = _tensors(self._kind, self._now)
+        observations = {name[4:]: array for name, array in record.items() if name.startswith("obs.")}
+        acted = self._policy.act(
+            observations,
+            self._state,
+            record["first"],
+            action_masks=record.get("action_masks"),
+            generator=self._generator,
+        )
+        self._states.append(self._state)
+        self._state = acted.state
+        shape = (self._environment.copies, len(self._kind.agents), *self._kind.actions.array.shape)
+        step = self._environment.step({self._kind.name: acted.actions.numpy().reshape(shape)})
+        self._now = step.kinds[self._kind.name]
+        record |= {f"out.{name}": array for name, array in acted.outputs.items()}
+        record |= {"actions": acted.actions, "log_probs": acted.log_probs}
+        for name in ("rewards", "terminated", "truncated"):
+            record[name] = torch.from_numpy(np.array(getattr(self._now, name))).flatten()
+        self._records.append(record)
+
+
+def _tensors(kind: Kind, step: KindStep) -> dict[str, Tensor]:
+    arrays = {f"obs.{key}": array for key, array in step.observations.items()}
+    arrays |= {"first": step.first, "valid": step.valid}
+    if step.action_masks is not None:
+        arrays["action_masks"] = step.action_masks
+    return {name: torch.from_numpy(np.array(array)).flatten(0, 1) for name, array in arrays.items()}
