@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
-from typing import Any
 
 from srlhpc.comm.channel import LAST_BYTES, Flags, Header, Link, Message, Outbox
 from srlhpc.comm.mpi_library import MPI
@@ -32,10 +30,11 @@ class MpiOutbox(Outbox):
         self._size_bytes = layout.size_bytes
         self._target = (rank, tag)
         self._begin = comm.Issend if synchronous else comm.Isend
-        prepare: Callable[[list[Any], int, int], MPI.Prequest] = comm.Ssend_init if synchronous else comm.Send_init
         self._messages = [Message.allocate(layout, slot) for slot in range(slots)]
         self._messages.append(Message.allocate(Layout.of(()), slots))
-        self._persistent = [prepare([m.buffer, MPI.BYTE], rank, tag) for m in self._messages[:-1]]
+        prepare = comm.Ssend_init if synchronous else comm.Send_init
+        requests = [prepare([m.buffer, MPI.BYTE], rank, tag) for m in self._messages[:-1]]
+        self._persistent = [request for request in requests if isinstance(request, MPI.Prequest)]
         self._requests: list[MPI.Request] = [*self._persistent, MPI.REQUEST_NULL]
         self._under_way: set[int] = set()
         self._free = deque(range(slots))

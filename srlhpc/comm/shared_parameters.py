@@ -1,0 +1,206 @@
+"""One copy of the parameters per node: a leader pulls them, the others read its copy in shared memory.
+
+The memory holds two vectors, each with a sequence number that is odd while it is being written (a seqlock): a reader
+that sees the number change has read a mixture and keeps what it had. Members show that they live by counting; when the
+leader's count stands still for too long, the next living member leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srlhpc.comm.parameters import NO_VERSION, ParameterSubscription, Vector
+
+Counts = NDArray[np.int64]
+
+VECTORS = 2
+GONE = -1
+"""Count of a member that left in order."""
+
+_LEADER = 0
+_SLOTS = 1
+"""First of the pairs (sequence, version + 1) of the vectors."""
+_BEATS = _SLOTS + 2 * VECTORS
+_ALIGNMENT_ITEMS = 16
+
+
+class NodeMemory:
+    """The layout of the shared memory, and how it is read and written.
+
+    Args:
+        buffer: `size_bytes(members, size)` bytes, zeroed at the start, seen by all members.
+        members: subscribers on this node.
+        size: numbers in the vector.
+        sync: makes writes of other processes visible here, and ours there.
+    """
+
+    def __init__(self, buffer: NDArray[np.uint8], members: int, size: int, sync: Callable[[], None]) -> None:
+        head = _head_items(members) * 8
+        control = buffer[:head].view(np.int64)
+        self._leader = control[_LEADER : _LEADER + 1]
+        self._slots = control[_SLOTS:_BEATS].reshape(VECTORS, 2)
+        self.beats: Counts = control[_BEATS : _BEATS + members]
+        """One count per member; each writes its own."""
+        stride = _vector_items(size)
+        self._vectors = buffer[head : head + VECTORS * stride * 4].view(np.float32).reshape(VECTORS, stride)[:, :size]
+        self.sync = sync
+
+    @staticmethod
+    def size_bytes(members: int, size: int) -> int:
+        return _head_items(members) * 8 + VECTORS * _vector_items(size) * 4
+
+    @property
+    def leader(self) -> int:
+        """Place of the member that pulls."""
+        return int(self._leader[0])
+
+    @leader.setter
+    def leader(self, place: int) -> None:
+        self._leader[0] = place
+
+    def write(self, version: int, vector: Vector) -> None:
+        """Puts a vector beside the newest one.
+
+        A vector that a former leader left half written is not touched while there is another: that leader may only
+        be asleep. Where there is none, the older one is taken over.
+        """
+        whole = [slot for slot in range(VECTORS) if not self._slots[slot, 0] % 2]
+        slot = min(whole or range(VECTORS), key=lambda s: int(self._slots[s, 1]))
+        self._slots[slot, 0] += 2 if self._slots[slot, 0] % 2 else 1
+        self.sync()
+        self._vectors[slot] = vector
+        self._slots[slot, 1] = version + 1
+        self.sync()
+        self._slots[slot, 0] += 1
+        self.sync()
+
+    def read(self, newer_than: int, out: Vector) -> int | None:
+        """Copies the newest whole vector; its version, or None if there is none newer or it changed meanwhile.
+
+        After None `out` is only to be trusted if nothing newer was there: give it a buffer that is not in use.
+        """
+        self.sync()
+        newest = max(range(VECTORS), key=lambda s: (not self._slots[s, 0] % 2, int(self._slots[s, 1])))
+        sequence, version = int(self._slots[newest, 0]), int(self._slots[newest, 1]) - 1
+        if sequence % 2 or version <= newer_than:
+            return None
+        out[:] = self._vectors[newest]
+        self.sync()
+        return version if int(self._slots[newest, 0]) == sequence else None
+
+
+class Succession:
+    """Who leads, as one member sees it: the leader while it lives, else the next living member after it.
+
+    A member lives while its count changes; how long ago that was is told by the own clock alone.
+
+    Args:
+        place: the member that asks.
+        members: of the node.
+        patience_seconds: a count that stands still for longer belongs to a dead member. Must exceed the longest time
+            between two polls.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, place: int, members: int, patience_seconds: float, clock: Callable[[], float]) -> None:
+        self._place = place
+        self._patience_seconds = patience_seconds
+        self._clock = clock
+        self._seen = [(0, clock())] * members
+
+    def leader(self, leader: int, beats: Sequence[int]) -> int:
+        """The member that should lead, given the present leader and everyone's count."""
+        now = self._clock()
+        for place, count in enumerate(beats):
+            if self._seen[place][0] != count:
+                self._seen[place] = (count, now)
+        members = len(self._seen)
+        for place in (*range(leader, members), *range(leader)):
+            if self._lives(place, now):
+                return place
+        return self._place
+
+    def _lives(self, place: int, now: float) -> bool:
+        count, changed = self._seen[place]
+        return place == self._place or (count != GONE and now - changed <= self._patience_seconds)
+
+
+class SharedSubscription(ParameterSubscription):
+    """A member of a node: pulls for all if it leads, else reads what the leader pulled.
+
+    Args:
+        memory: shared by the members.
+        place: of this member.
+        upstream: used only while this member leads.
+        size: numbers in the vector.
+        succession: says who leads.
+    """
+
+    def __init__(
+        self, memory: NodeMemory, place: int, upstream: ParameterSubscription, size: int, succession: Succession
+    ) -> None:
+        self._memory = memory
+        self._place = place
+        self._upstream = upstream
+        self._succession = succession
+        self._version = NO_VERSION
+        self._vector: Vector = np.zeros(size, np.float32)
+        self._spare: Vector = np.zeros(size, np.float32)
+        self._is_closed = False
+
+    def poll(self) -> bool:
+        if self._is_closed:
+            return False
+        memory = self._memory
+        memory.sync()
+        memory.beats[self._place] += 1
+        was_leading = memory.leader == self._place
+        if not was_leading and self._succession.leader(memory.leader, memory.beats.tolist()) == self._place:
+            memory.leader = self._place
+            memory.sync()
+        return self._pull() if was_leading else self._read()
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    @property
+    def vector(self) -> Vector:
+        return self._vector
+
+    @property
+    def is_leading(self) -> bool:
+        return self._memory.leader == self._place
+
+    def close(self) -> None:
+        """Leaves the node's members; the next one leads."""
+        self._is_closed = True
+        self._memory.beats[self._place] = GONE
+        self._memory.sync()
+        self._upstream.close()
+
+    def _pull(self) -> bool:
+        """Only a member that led at its last poll already gets here: of two that took over at once, one has seen it."""
+        if not self._upstream.poll() or self._upstream.version <= self._version:
+            return False
+        self._memory.write(self._upstream.version, self._upstream.vector)
+        self._version, self._vector = self._upstream.version, self._upstream.vector
+        return True
+
+    def _read(self) -> bool:
+        version = self._memory.read(self._version, self._spare)
+        if version is None:
+            return False
+        self._version, self._vector, self._spare = version, self._spare, self._vector
+        return True
+
+
+def _head_items(members: int) -> int:
+    return -(-(_BEATS + members) // _ALIGNMENT_ITEMS) * _ALIGNMENT_ITEMS
+
+
+def _vector_items(size: int) -> int:
+    return -(-size // _ALIGNMENT_ITEMS) * _ALIGNMENT_ITEMS
