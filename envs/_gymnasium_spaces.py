@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srlhpc.environment import ActionSpace, Array, ArraySpec, Continuous, Discrete, MultiDiscrete
+from srlhpc.environment import ActionSpace, Array, ArraySpec, BoolArray, Continuous, Discrete, MultiDiscrete
 from srlhpc.objects import UserError
 
 
@@ -172,7 +172,38 @@ def _scaled(low: NDArray[Any], high: NDArray[Any], dtype: Any) -> ActionCodec:
         if not all_bounded:
             clipped = np.where(bounded, clipped, shaped)
         # In float32 centre + half may round to just above the bound, which simulators that check refuse.
-        decoded: Array = np.clip(clipped * half + centre, low, high).astype(dtype, copy=False)
+        decoded: Array = np.minimum(np.maximum(clipped * half + centre, low), high).astype(dtype, copy=False)
         return decoded
 
     return ActionCodec(Continuous(low.size), decode, np.zeros(low.size, np.float32))
+
+
+def write_mask(mask: Any, space: ActionSpace, out: BoolArray) -> None:
+    """Writes a mask as a simulator gives it; choices without any allowed value (as after the end) become free."""
+    if mask is None:
+        out[:] = True
+        return
+    out[:] = np.concatenate([np.ravel(part) for part in mask]) if isinstance(mask, tuple) else np.ravel(mask)
+    start = 0
+    for choices in space.choices if isinstance(space, MultiDiscrete) else (space.mask_size,):
+        part = out[start : start + choices]
+        if not part.any():
+            part[:] = True
+        start += choices
+
+
+def picture(simulator: Any) -> Array | None:
+    """What the simulator (or the first of a vector) draws, uint8 `[height, width, 3]`; None without render mode."""
+    if simulator.render_mode is None:
+        return None
+    picture = simulator.render()
+    return np.asarray(picture[0] if isinstance(picture, list | tuple) else picture, np.uint8)
+
+
+def split_mask(space: Any) -> tuple[Any, bool]:
+    """An observation space without the action mask that PettingZoo's classic games keep in it; whether it had one."""
+    from gymnasium import spaces
+
+    if not isinstance(space, spaces.Dict) or "action_mask" not in space.spaces:
+        return space, False
+    return spaces.Dict({name: part for name, part in space.spaces.items() if name != "action_mask"}), True

@@ -6,13 +6,15 @@ An environment writes observations (and masks) to `now`, after a step also `now.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from srlhpc.environment import (
     ActionSpace,
-    Array,
     ArraySpec,
     BoolArray,
+    Episode,
     EpisodeTracker,
     Kind,
     SavedState,
@@ -63,13 +65,13 @@ class SingleAgentRecords:
         self._episodes.reset()
         return Step({AGENT: now})
 
-    def finish(self, scores: Array | None = None) -> Step:
+    def finish(self, episodes: Sequence[Episode] | None = None) -> Step:
         """The step after an action; works out all flags but the end flags.
 
         Where a simulator reports termination and truncation at once, the termination counts.
 
         Args:
-            scores: `[E, 1]`, rewards for the episodes' returns where they differ from those of the learner.
+            episodes: those that ended, where they are not simply what the rewards and end flags say.
         """
         now, ended = self.now, self.ended
         np.greater(now.truncated, now.terminated, out=now.truncated)
@@ -77,9 +79,9 @@ class SingleAgentRecords:
         np.logical_not(ended, out=self._was_valid)
         np.logical_or(now.terminated[:, 0], now.truncated[:, 0], out=ended)
         np.logical_not(ended, out=now.valid[:, 0])
-        return Step(
-            {AGENT: now}, self._episodes.record(now.rewards if scores is None else scores, self._was_valid, ended)
-        )
+        if episodes is None:
+            episodes = self._episodes.record(now.rewards, self._was_valid, ended)
+        return Step({AGENT: now}, episodes)
 
     def save_state(self) -> SavedState:
         now = self.now

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from envs._gymnasium_spaces import ActionCodec, ObservationKeys, action_codec, observation_keys
+from envs._gymnasium_spaces import ActionCodec, ObservationKeys, action_codec, observation_keys, picture, write_mask
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import ActionSpace, Array, BoolArray, Environment, KindStep, Spaces, Step
 from srlhpc.objects import UserError
@@ -64,9 +64,9 @@ def _make(name: str, arguments: Mapping[str, Any]) -> Any:
     except gymnasium.error.UnregisteredEnv as error:
         near = difflib.get_close_matches(name, list(gymnasium.registry), n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(repr(other) for other in near)}?" if near else str(error)
-        raise UserError(f"environment.id: Gymnasium knows no '{name}'; {hint}") from None
+        raise UserError(f"Gymnasium knows no environment '{name}'; {hint}") from None
     except gymnasium.error.DeprecatedEnv as error:
-        raise UserError(f"environment.id: {error}") from None
+        raise UserError(f"environment '{name}': {error}") from None
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise UserError(f"environment '{name}' needs a package that is not installed: {error}") from None
     except TypeError as error:
@@ -107,7 +107,7 @@ class GymnasiumEnvironment(Environment):
     def step(self, actions: Mapping[str, Array]) -> Step:
         ended = self._records.ended
         chosen = actions[AGENT][:, 0]
-        if ended.any():
+        if np.count_nonzero(ended):
             chosen = chosen.copy()
             chosen[ended] = self._codec.idle
         self._simulators.step(self._codec.decode(chosen), ended, self._records.now)
@@ -137,7 +137,7 @@ class _Vectorised:
         now.truncated[:, 0] = truncated
 
     def render(self) -> Array | None:
-        return _picture(self._vector)
+        return picture(self._vector)
 
     def close(self) -> None:
         self._vector.close()
@@ -157,17 +157,16 @@ class _Looped:
             self._observe(copy, now, *simulator.reset(seed=seeds[copy]))
 
     def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
-        ends = ended.tolist()
-        for copy, simulator in enumerate(self._simulators):
-            if ends[copy]:
+        outcomes = []
+        for copy, (simulator, action, is_over) in enumerate(zip(self._simulators, actions, ended.tolist(), strict=True)):
+            if is_over:
                 raw, info = simulator.reset()
-                reward, terminated, truncated = 0.0, False, False
+                outcomes.append((0.0, False, False))
             else:
-                raw, reward, terminated, truncated, info = simulator.step(actions[copy])
+                raw, *outcome, info = simulator.step(action)
+                outcomes.append(tuple(outcome))
             self._observe(copy, now, raw, info)
-            now.rewards[copy, 0] = reward
-            now.terminated[copy, 0] = terminated
-            now.truncated[copy, 0] = truncated
+        now.rewards[:, 0], now.terminated[:, 0], now.truncated[:, 0] = zip(*outcomes, strict=True)
 
     def _observe(self, copy: int, now: KindStep, raw: Any, info: Mapping[str, Any]) -> None:
         self._observations.write(raw, now.observations, (copy, 0))
@@ -175,29 +174,8 @@ class _Looped:
             write_mask(info.get("action_mask"), self._space, now.action_masks[copy, 0])
 
     def render(self) -> Array | None:
-        return _picture(self._simulators[0])
+        return picture(self._simulators[0])
 
     def close(self) -> None:
         for simulator in self._simulators:
             simulator.close()
-
-
-def write_mask(mask: Any, space: Any, out: BoolArray) -> None:
-    """Writes a mask as a simulator gives it; choices without any allowed value (as after the end) become free."""
-    if mask is None:
-        out[:] = True
-        return
-    out[:] = np.concatenate([np.ravel(part) for part in mask]) if isinstance(mask, tuple) else np.ravel(mask)
-    start = 0
-    for choices in (space.choices,) if isinstance(space.choices, int) else space.choices:
-        part = out[start : start + choices]
-        if not part.any():
-            part[:] = True
-        start += choices
-
-
-def _picture(simulator: Any) -> Array | None:
-    if simulator.render_mode is None:
-        return None
-    picture = simulator.render()
-    return np.asarray(picture[0] if isinstance(picture, list | tuple) else picture, np.uint8)

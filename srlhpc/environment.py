@@ -266,7 +266,7 @@ class EpisodeTracker:
         """
         self._returns += rewards
         self._steps += valid
-        if not ended.any():
+        if not np.count_nonzero(ended):
             return ()
         copies = np.flatnonzero(ended).tolist()
         episodes = [

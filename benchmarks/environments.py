@@ -1,0 +1,137 @@
+"""What the adapters cost: steps per CPU second of each simulator alone and behind the environment contract.
+
+    python benchmarks/environments.py [--seconds 3] [NAME ...]
+
+Both sides play the same uniformly random actions, prepared beforehand. The two are measured in turns; the table shows
+the best of each, as other work on the machine only ever slows one down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from srlhpc.environment import Continuous, Spaces
+from srlhpc.objects import load_module
+
+Stepper = Callable[[int], Any]
+ROWS = 512
+
+
+def random_actions(spaces: Spaces, copies: int) -> list[dict[str, np.ndarray]]:
+    random = np.random.default_rng(0)
+    rows = []
+    for _ in range(ROWS):
+        row: dict[str, np.ndarray] = {}
+        for kind in spaces.kinds:
+            shape = (copies, len(kind.agents), *kind.actions.array.shape)
+            if isinstance(kind.actions, Continuous):
+                row[kind.name] = random.uniform(-1, 1, shape).astype(np.float32)
+            else:
+                row[kind.name] = random.integers(kind.actions.choices, size=shape)
+        rows.append(row)
+    return rows
+
+
+def behind_contract(settings: dict[str, Any], copies: int) -> Stepper:
+    module = load_module(settings["factory"], "envs")
+    environment = module.build(module.Settings.model_validate(settings), copies, 1)
+    environment.reset(1)
+    actions = random_actions(environment.spaces, copies)
+    return lambda t: environment.step(actions[t % ROWS])
+
+
+def raw_cartpole(copies: int) -> Stepper:
+    import gymnasium
+
+    vector = gymnasium.make_vec("CartPole-v1", num_envs=copies, vectorization_mode="vector_entry_point")
+    vector.reset(seed=1)
+    actions = np.random.default_rng(0).integers(2, size=(ROWS, copies))
+    return lambda t: vector.step(actions[t % ROWS])
+
+
+def raw_pong(copies: int) -> Stepper:
+    from ale_py.vector_env import AtariVectorEnv
+
+    vector = AtariVectorEnv("pong", copies, num_threads=1)
+    vector.reset(seed=1)
+    actions = np.random.default_rng(0).integers(6, size=(ROWS, copies))
+    return lambda t: vector.step(actions[t % ROWS])
+
+
+def raw_halfcheetah(copies: int) -> Stepper:
+    import gymnasium
+
+    simulators = [gymnasium.make("HalfCheetah-v5", disable_env_checker=True) for _ in range(copies)]
+    for simulator in simulators:
+        simulator.reset(seed=1)
+    actions = np.random.default_rng(0).uniform(-1, 1, (ROWS, copies, 6)).astype(np.float32)
+
+    def step(t: int) -> None:
+        for simulator, action in zip(simulators, actions[t % ROWS], strict=True):
+            *_, terminated, truncated, _ = simulator.step(action)
+            if terminated or truncated:
+                simulator.reset()
+
+    return step
+
+
+def raw_simple_spread(copies: int) -> Stepper:
+    simulators = [importlib.import_module("mpe2.simple_spread_v3").parallel_env() for _ in range(copies)]
+    for simulator in simulators:
+        simulator.reset(seed=1)
+    choices = np.random.default_rng(0).integers(5, size=(ROWS, copies, 3))
+    actions = [[dict(zip(simulators[0].agents, row, strict=True)) for row in step] for step in choices]
+
+    def step(t: int) -> None:
+        for simulator, action in zip(simulators, actions[t % ROWS], strict=True):
+            simulator.step(action)
+            if not simulator.agents:
+                simulator.reset()
+
+    return step
+
+
+CASES: dict[str, tuple[Callable[[int], Stepper], dict[str, Any], int]] = {
+    "CartPole": (raw_cartpole, {"factory": "gymnasium", "id": "CartPole-v1"}, 8),
+    "Pong": (raw_pong, {"factory": "atari", "game": "pong"}, 4),
+    "HalfCheetah": (raw_halfcheetah, {"factory": "mujoco", "task": "HalfCheetah-v5"}, 4),
+    "simple_spread": (raw_simple_spread, {"factory": "pettingzoo", "env": "mpe2.simple_spread_v3"}, 4),
+}
+
+
+def microseconds(stepper: Stepper, seconds: float) -> float:
+    """CPU microseconds of one vector step."""
+    steps, start = 0, time.process_time()
+    while (spent := time.process_time() - start) < seconds:
+        for _ in range(16):
+            stepper(steps)
+            steps += 1
+    return spent / steps * 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    arguments = parser.parse_args()
+    print("| environment | copies | raw steps/CPU-s | adapter steps/CPU-s | simulator's share | us per vector step |")
+    print("|---|---|---|---|---|---|")
+    for name in arguments.names or CASES:
+        raw_case, settings, copies = CASES[name]
+        raw, adapter = raw_case(copies), behind_contract(settings, copies)
+        rounds = [(microseconds(raw, arguments.seconds / 5), microseconds(adapter, arguments.seconds / 5)) for _ in range(5)]
+        raw_us, adapter_us = (min(column) for column in zip(*rounds, strict=True))
+        print(
+            f"| {name} | {copies} | {copies / raw_us * 1e6:,.0f} | {copies / adapter_us * 1e6:,.0f} "
+            f"| {raw_us / adapter_us:.0%} | {raw_us:.1f} -> {adapter_us:.1f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Gymnasium's MuJoCo tasks (HalfCheetah, Ant, Humanoid, ...): continuous actions, vector observations."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from envs import gymnasium as adapter
+from srlhpc.environment import Environment
+from srlhpc.specs.modules import EnvironmentSettings
+
+
+class Settings(EnvironmentSettings):
+    """A MuJoCo task."""
+
+    requires: ClassVar[dict[str, str]] = {"mujoco": "mujoco"}
+
+    task: str
+    """Gymnasium id, for example `HalfCheetah-v5`."""
+    kwargs: dict[str, Any] = {}
+    """Further arguments of `gymnasium.make`, for example `{exclude_current_positions_from_observation: false}`."""
+
+
+def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
+    """Makes the environment; raises UserError where the task is not known."""
+    return adapter.from_id(settings.task, settings.kwargs, copies, seed, render)
