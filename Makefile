@@ -1,0 +1,56 @@
+# `make run` trains an agent, `make test` checks everything. Both set up .venv first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+TEST_EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video,test
+
+.PHONY: run venv venv-test test lint types format clean
+
+run: venv
+	$(BIN)/srlhpc run jobs/cartpole.yaml
+
+venv: $(VENV)/.installed
+
+venv-test: $(VENV)/.installed-test
+
+test: export OMP_NUM_THREADS ?= 1
+test: lint types
+	$(BIN)/python -m pytest -m "not mpi"
+	$(MAKE) test-mpi-3
+
+lint: venv-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: venv-test
+	$(BIN)/mypy
+
+format: venv-test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Every rank runs the same tests, for example `make test-mpi-4`.
+test-mpi-%: export OMP_NUM_THREADS ?= 1
+test-mpi-%: venv-test
+	$(BIN)/mpiexec -n $* $(BIN)/python -m pytest -q -m mpi -p no:cacheprovider
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "srlhpc needs Python 3.11 or newer; '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)." >&2; \
+		echo "Name another one, for example: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python setup.cfg pyproject.toml constraints.txt
+	$(INSTALL) '.[mpich]'
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(INSTALL) '.[$(TEST_EXTRAS)]'
+	touch $@
