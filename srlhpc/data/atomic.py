@@ -1,0 +1,62 @@
+"""Files that are whole or not there: written under a temporary name, then renamed; read with tolerance."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+WRITING = ".writing"
+"""Ending of a file that is being written; one that stays behind is the rest of an interrupted write."""
+
+
+def write_atomically(path: Path, *content: bytes, sync: bool = False) -> None:
+    """Writes a whole file, so that a reader sees the old content or the new and never a part.
+
+    Args:
+        path: where; its folder must exist.
+        content: all of it, in parts.
+        sync: force file and folder to the disk before returning, so that it outlives a loss of power.
+
+    Raises:
+        OSError: the disk is full, the folder is gone, and so on; the old file is then untouched.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}{WRITING}")
+    try:
+        with open(aside, "wb") as file:
+            file.writelines(content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        raise
+    if sync:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, content: Mapping[str, Any] | list[Any], *, sync: bool = False) -> None:
+    """`write_atomically` of a JSON document."""
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode(), sync=sync)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None if there is no such file or it holds no whole object."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
