@@ -187,9 +187,9 @@ def runs_root(given: str | os.PathLike[str] | None) -> Path:
 
 
 def new_id(seconds: float, entropy: int) -> str:
-    """A run id of nine letters and digits: seconds since 1970, so that ids sort by time, and ten random bits."""
-    value = (int(seconds) << 10) | (entropy & 0x3FF)
-    return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(40, -1, -5))
+    """A run id of ten letters and digits: 1/256 seconds since 1970, so that ids sort by time, and ten random bits."""
+    value = (int(seconds * 256) << 10) | (entropy & 0x3FF)
+    return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(45, -1, -5))
 
 
 def check_name(name: str, root: Path) -> None:
