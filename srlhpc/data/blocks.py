@@ -15,7 +15,7 @@ Letters: T records of a fragment (burn-in included), E copies of a group, A agen
 | `terminated`, `truncated` | `[T, E, A]` bool | | |
 | `versions` | `[T]` int64 | | in the header |
 | `out.NAME` | `[T, E, A, ...]` | | `[E, A, ...]` |
-| `state.NAME` | `[E, A, ...]`, before t = 0 | restored state, if flagged | after this step, if wanted |
+| `state.NAME` | `[E, A, ...]`, before t = 0 | | after this step, if wanted |
 | `final_state.NAME` | `[E, A, ...]`, before the bootstrap | | |
 """
 
@@ -46,8 +46,6 @@ class RequestHeader(IntEnum):
     GROUP = 2
     NEEDS_VERSION = 3
     WANT_STATE = 4
-    RESTORE_STATE = 5
-    SEQUENCE = 6
 
 
 class ReplyHeader(IntEnum):
@@ -56,7 +54,6 @@ class ReplyHeader(IntEnum):
     GROUP = 2
     VERSION = 3
     HAS_STATE = 4
-    SEQUENCE = 6
 
 
 @dataclass(frozen=True)
@@ -105,8 +102,6 @@ def request_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
             yield Field(name, columns, "bool")
         if shapes.kind.has_action_masks:
             yield Field("action_masks", (*columns, shapes.kind.actions.mask_size), "bool")
-        for name, spec in shapes.state.items():
-            yield Field(f"state.{name}", (*columns, *spec.shape), spec.dtype)
 
     return Layout.of(fields())
 

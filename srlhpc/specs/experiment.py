@@ -55,7 +55,7 @@ class PolicySpec(Spec):
                 "set network.recurrent, or burn_in_steps to 0",
                 *("batch", "burn_in_steps"),
             )
-        if self.batch.burn_in_steps > self.batch.fragment_steps:
+        if self.batch.burn_in_steps >= self.batch.fragment_steps:
             raise refusal(
                 f"is {self.batch.burn_in_steps}; it must be at most fragment_steps ({self.batch.fragment_steps}).",
                 *("batch", "burn_in_steps"),

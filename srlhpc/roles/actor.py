@@ -1,0 +1,221 @@
+"""The actor: steps a ring of groups, one while the others wait for their actions, and sends blocks of fragments.
+
+    group:  start --(open fragments, ask)--> waiting --(all replied, step the environment)--> start
+
+Free of torch: an actor with remote inference must stay small.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srlhpc.comm.protocol import Command, Report
+from srlhpc.environment import Environment, Episode, Step
+from srlhpc.roles.group import SeatRecorder
+from srlhpc.roles.role import Role
+
+Array = NDArray[Any]
+
+MAX_EPISODES_PER_REPORT = 200
+
+
+class StepError(RuntimeError):
+    """An environment raised an exception."""
+
+
+class Group:
+    """E copies of the environment with a recorder per policy."""
+
+    def __init__(
+        self,
+        number: int,
+        environment: Environment,
+        seats: Mapping[str, tuple[str, SeatRecorder]],
+        seed: Callable[[int], int],
+    ) -> None:
+        """`seats` maps policy to (kind, recorder); `seed(start)` gives the seed of the start-th fresh start."""
+        self.number = number
+        self.environment = environment
+        self.steps = 0
+        self._recorders = [(kind, recorder) for kind, recorder in seats.values()]
+        self._seed = seed
+        self._step: Step | None = None
+        self._waiting = False
+        self._actions: dict[str, Array] = {
+            kind.name: np.zeros(
+                (environment.copies, len(kind.agents), *kind.actions.array.shape), kind.actions.array.dtype
+            )
+            for kind in environment.spaces.kinds
+        }
+
+    def begin(self, start: int) -> None:
+        """New episodes in all copies."""
+        for _, recorder in self._recorders:
+            recorder.start_over()
+        self._step = self.environment.reset(self._seed(start))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether actions are on their way."""
+        return self._waiting
+
+    @property
+    def is_between_fragments(self) -> bool:
+        return not self._waiting and not any(recorder.is_open for _, recorder in self._recorders)
+
+    def ask(self) -> bool:
+        """Opens fragments where needed and asks for actions; false while a grant or a free slot is missing."""
+        opened = [recorder.open() for _, recorder in self._recorders]
+        if not all(opened):
+            return False
+        assert self._step is not None
+        for kind, recorder in self._recorders:
+            recorder.ask(self._step.kinds[kind])
+        self._waiting = True
+        return True
+
+    def has_replies(self) -> bool:
+        replied = [recorder.replied() for _, recorder in self._recorders]
+        return all(replied)
+
+    def step(self) -> Step:
+        """Plays the replied actions."""
+        for kind, recorder in self._recorders:
+            recorder.act(self._actions[kind])
+        self._step = step = self.environment.step(self._actions)
+        for kind, recorder in self._recorders:
+            recorder.finish_record(step.kinds[kind])
+        self.steps += 1
+        self._waiting = False
+        return step
+
+    def end(self) -> bool:
+        """Drops open fragments and says LAST on every link; false while one of them has no room for it."""
+        said = [recorder.end() for _, recorder in self._recorders]
+        return all(said)
+
+    def save_state(self) -> dict[str, Any] | None:
+        """None: the environment cannot be saved, so the group starts over instead."""
+        saved = self.environment.save_state()
+        if saved is None:
+            return None
+        recorders = {str(i): recorder.save_state() for i, (_, recorder) in enumerate(self._recorders)}
+        return {"environment": dict(saved), "recorders": recorders}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        for i, (_, recorder) in enumerate(self._recorders):
+            recorder.load_state(state["recorders"][str(i)])
+        self._step = self.environment.load_state(state["environment"])
+
+
+class Actor(Role):
+    """The ring of groups of one actor."""
+
+    def __init__(
+        self,
+        label: str,
+        groups: Sequence[Group],
+        *,
+        where: str,
+        episode_summary: Callable[[Episode], dict[str, Any]],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`where` names rank and environment in errors."""
+        self.label = label
+        self._groups = groups
+        self._where = where
+        self._summary = episode_summary
+        self._clock = clock
+        self._episodes: list[dict[str, Any]] = []
+        self._stopping = False
+        self._last_said = False
+        self._steps_acted = 0
+        self._stepping_seconds = 0.0
+        self._blocked_polls = 0
+
+    def start(self, start: int) -> None:
+        """Begins new episodes in all groups; not needed after `load_state`."""
+        for group in self._groups:
+            group.begin(start)
+
+    def poll(self) -> bool:
+        if self._stopping:
+            return self._end()
+        busy = False
+        for group in self._groups:
+            if group.is_waiting:
+                if group.has_replies():
+                    self._step(group)
+                    group.ask()
+                    busy = True
+            elif group.ask():
+                busy = True
+            else:
+                self._blocked_polls += 1
+        return busy
+
+    def _step(self, group: Group) -> None:
+        begun = self._clock()
+        try:
+            step = group.step()
+        except Exception as error:
+            raise StepError(
+                f"{self._where}, group {group.number}, step {group.steps + 1}: {type(error).__name__}: {error}"
+            ) from error
+        self._stepping_seconds += self._clock() - begun
+        self._steps_acted += group.environment.copies
+        for episode in step.episodes:
+            self._episodes.append(self._summary(episode))
+
+    def _end(self) -> bool:
+        """Says LAST on every link; open fragments are dropped."""
+        if self._last_said:
+            return False
+        said = [group.end() for group in self._groups]
+        self._last_said = all(said)
+        return self._last_said
+
+    # --- role ----------------------------------------------------------------------------------------------------
+
+    def obey(self, command: Command) -> None:
+        self._stopping |= command.stop
+
+    @property
+    def is_done(self) -> bool:
+        return self._last_said
+
+    def counters(self) -> dict[str, float]:
+        return {
+            "steps_acted": self._steps_acted,
+            "stepping_seconds": self._stepping_seconds,
+            "blocked_polls": self._blocked_polls,
+        }
+
+    def fill(self, report: Report) -> None:
+        report.episodes.extend(self._episodes[:MAX_EPISODES_PER_REPORT])
+        del self._episodes[:MAX_EPISODES_PER_REPORT]
+
+    def save_state(self) -> dict[str, Any]:
+        return {str(group.number): saved for group in self._groups if (saved := group.save_state()) is not None}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        for group in self._groups:
+            group.load_state(state[str(group.number)])
+
+    @property
+    def can_save(self) -> bool:
+        """Whether an exact resume of the environments is possible."""
+        return all(group.environment.save_state() is not None for group in self._groups)
+
+    @property
+    def is_between_fragments(self) -> bool:
+        return all(group.is_between_fragments for group in self._groups)
+
+    def close(self) -> None:
+        for group in self._groups:
+            group.environment.close()

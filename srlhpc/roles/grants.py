@@ -1,0 +1,93 @@
+"""Strict mode: the trainer says which groups may start their next fragment, so that nothing is trained too late."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from srlhpc.comm.channel import Inbox, Message, Outbox
+from srlhpc.comm.protocol import GrantHeader
+from srlhpc.rl.policy_lag import rollout_slots
+
+
+class Granter:
+    """Counts the fragments that were started and lost, and grants as many as the version allows.
+
+    Args:
+        requests: one slot per group, in the order of `grants`.
+        grants: the outbox of each group.
+        fragments: of one block.
+        batch: fragments of one of this trainer's batches.
+        max_policy_lag: in updates.
+        version: the trainer's version at the start of this attempt.
+    """
+
+    def __init__(
+        self,
+        requests: Inbox,
+        grants: Mapping[int, Outbox],
+        *,
+        fragments: int,
+        batch: int,
+        max_policy_lag: int,
+        version: int,
+    ) -> None:
+        self._requests, self._grants = requests, grants
+        self._fragments, self._batch, self._max_policy_lag = fragments, batch, max_policy_lag
+        self._first_version = version
+        self._parked: list[Message] = []
+        self._dead: set[int] = set()
+        self._open: dict[int, int] = {}
+        self.started = 0
+        self.lost = 0
+
+    def poll(self, version: int) -> bool:
+        """Grants what may start at this version, in order of asking."""
+        self._requests.poll()
+        while (message := self._requests.take()) is not None:
+            self._parked.append(message)
+        busy = False
+        while self._parked and self._slots(version) >= self._fragments:
+            message = self._parked.pop(0)
+            busy |= self._grant(message, version)
+            self._requests.release(message)
+        return busy
+
+    def _slots(self, version: int) -> int:
+        return rollout_slots(
+            version - self._first_version,
+            self.started,
+            self.lost,
+            batch=self._batch,
+            max_policy_lag=self._max_policy_lag,
+        )
+
+    def _grant(self, request: Message, version: int) -> bool:
+        if request.sender in self._dead:
+            return False
+        outbox = self._grants[request.slot]
+        grant = outbox.acquire()
+        assert grant is not None, "a group asks again only after it has its grant"
+        grant.header[GrantHeader.GROUP] = request.header[GrantHeader.GROUP]
+        grant.header[GrantHeader.NEEDS_VERSION] = version
+        outbox.send(grant)
+        self.started += self._fragments
+        self._open[request.sender] = self._open.get(request.sender, 0) + self._fragments
+        return True
+
+    def received(self, sender: int) -> None:
+        """A block of that actor is here."""
+        self._open[sender] = self._open.get(sender, 0) - self._fragments
+
+    def lose(self, fragments: int) -> None:
+        """That many started fragments will not be trained."""
+        self.lost += fragments
+
+    def forget(self, addresses: Collection[int]) -> None:
+        """Actors at these addresses are dead: what they started and did not send is lost."""
+        for address in set(addresses) - self._dead:
+            self._dead.add(address)
+            self._requests.forget(address)
+            self.lost += self._open.pop(address, 0)
+
+    def close(self) -> None:
+        self._requests.close()

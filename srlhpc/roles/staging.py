@@ -1,0 +1,91 @@
+"""Gathers blocks into one contiguous time-major batch, field by field.
+
+Letters: T records of a fragment, E copies, A agents, K blocks of a batch, B = K x E x A columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from srlhpc.algorithms.algorithm import Batch
+from srlhpc.comm.channel import Message
+from srlhpc.data.blocks import BlockHeader
+from srlhpc.data.layout import Layout
+
+_PER_FRAGMENT = ("state.", "final_state.")
+
+
+class Staging:
+    """Room for one batch. On CUDA the arrays are pinned, so that copying to the device runs beside computing."""
+
+    def __init__(self, layout: Layout, blocks: int, columns: int, device: torch.device) -> None:
+        """`columns` is E x A of one block."""
+        self._blocks, self._columns, self._device = blocks, columns, device
+        self._tensors: dict[str, Tensor] = {}
+        for field in layout.fields:
+            dtype = torch.from_numpy(np.empty(0, field.dtype)).dtype
+            shape = self._shape(field.name, field.shape)
+            self._tensors[field.name] = torch.zeros(shape, dtype=dtype, pin_memory=device.type == "cuda")
+        self._arrays = {name: tensor.numpy() for name, tensor in self._tensors.items()}
+        self.clear()
+
+    def _shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        columns = self._blocks * self._columns
+        if name == "versions":
+            return (*shape, columns)
+        if name.startswith(_PER_FRAGMENT):
+            return (columns, *shape[2:])
+        return (shape[0], columns, *shape[3:])
+
+    def clear(self) -> None:
+        """Empties it; the next block goes first."""
+        self.filled = 0
+        self.valid = 0
+        self.steps = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.filled == self._blocks
+
+    def add(self, block: Message) -> None:
+        """Copies a block into the next columns."""
+        here = slice(self.filled * self._columns, (self.filled + 1) * self._columns)
+        for name, source in block.fields.items():
+            target = self._arrays[name]
+            if name == "versions":
+                target[:, here] = source[:, None]
+            elif name.startswith(_PER_FRAGMENT):
+                target[here] = source.reshape(self._columns, *source.shape[2:])
+            else:
+                target[:, here] = source.reshape(source.shape[0], self._columns, *source.shape[3:])
+        self.filled += 1
+        self.valid += int(block.header[BlockHeader.VALID])
+        self.steps += int(block.header[BlockHeader.STEPS])
+
+    def batch(self, *, version: int, steps: int, burn_in: int) -> Batch:
+        """The batch on the device; on a CPU it is this memory, so do not clear before the update has ended."""
+        tensors = {name: tensor.to(self._device, non_blocking=True) for name, tensor in self._tensors.items()}
+
+        def named(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+        return Batch(
+            observations=named("obs."),
+            actions=tensors["actions"],
+            log_probs=tensors["log_probs"],
+            rewards=tensors["rewards"],
+            terminated=tensors["terminated"],
+            truncated=tensors["truncated"],
+            first=tensors["first"],
+            valid=tensors["valid"],
+            versions=tensors["versions"],
+            outputs=named("out."),
+            state=named("state."),
+            final_state=named("final_state."),
+            action_masks=tensors.get("action_masks"),
+            burn_in_steps=burn_in,
+            version=version,
+            steps=steps,
+        )

@@ -1,0 +1,334 @@
+"""The trainer: gathers blocks into batches, learns, publishes parameters, hands over its part of checkpoints.
+
+    waiting --(batch full on all trainers)--> updating --> published --> waiting
+    waiting --(any trainer is told to stop)--> last part sent --> discarding until every actor said LAST --> done
+
+Streams are served at every yield of an update, since MPI moves nothing while nobody polls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from srlhpc.algorithms.algorithm import Algorithm, Reducer
+from srlhpc.comm.channel import Inbox, Message
+from srlhpc.comm.protocol import Command, Report
+from srlhpc.data.blocks import BlockHeader
+from srlhpc.policies.policy import Policy, write_vector
+from srlhpc.rl.policy_lag import policy_lag
+from srlhpc.roles.grants import Granter
+from srlhpc.roles.parts import PartSender
+from srlhpc.roles.role import Role
+from srlhpc.roles.staging import Staging
+
+_BUSY_SECONDS = 100e-6
+
+
+class AgreeingReducer(Reducer, Protocol):
+    """A reducer that also agrees on small numbers (comm/process_group.py)."""
+
+    def agree(self, flags: Sequence[float]) -> Generator[None, None, list[float]]:
+        """Sums of each flag over the policy's trainers."""
+
+
+class Source(Protocol):
+    """Where parameters are published (comm/parameters.py)."""
+
+    def publish(self, version: int, write: Callable[[NDArray[np.float32]], None]) -> None: ...
+
+    def poll(self) -> bool: ...
+
+    def forget(self, address: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class TrainerSettings:
+    """What a trainer needs to know beside its channels."""
+
+    policy: str
+    burn_in: int
+    max_policy_lag: int | None
+    prefetch: bool
+    stop_steps: int | None
+    """Trained steps at which it waits for the coordinator to stop the run; None: another policy decides."""
+    stop_updates: int | None
+    checkpoint_updates: int | None
+    """Updates between checkpoints that this trainer asks for; None: the coordinator's clock decides."""
+    holds: bool
+    """Serial mode: nothing starts between a checkpoint that is due and its end."""
+
+
+@dataclass
+class Counters:
+    """Of one policy, over all its trainers and attempts."""
+
+    updates: int = 0
+    steps: int = 0
+    agent_steps: int = 0
+    dropped_fragments: int = 0
+
+
+class Trainer(Role):
+    """One trainer of one policy. Only the first has a `source` and a `parts` sender."""
+
+    def __init__(
+        self,
+        label: str,
+        settings: TrainerSettings,
+        policy: Policy,
+        algorithm: Algorithm,
+        reducer: AgreeingReducer,
+        blocks: Inbox,
+        staging: tuple[Staging, Staging],
+        *,
+        source: Source | None,
+        parts: PartSender | None,
+        granter: Granter | None,
+        counters: Counters,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.label = label
+        self._settings = settings
+        self._policy, self._algorithm, self._reducer = policy, algorithm, reducer
+        self._blocks = blocks
+        self._filling, self._spare = staging
+        self._source, self._parts, self._granter = source, parts, granter
+        self._totals = counters
+        self._clock = clock
+        self._updating = False
+        self._asked = 0
+        self._sent = 0
+        self._written = 0
+        self._due = False
+        self._stopping = False
+        self._discarding = False
+        self._ended = False
+        self._events: list[dict[str, Any]] = []
+        self._steps_trained = 0
+        self._computing_seconds = 0.0
+        self._begun = clock()
+        self._life = self._live()
+
+    @property
+    def version(self) -> int:
+        """Updates contained in the parameters."""
+        return self._totals.updates
+
+    # --- polling -------------------------------------------------------------------------------------------------
+
+    def poll(self) -> bool:
+        busy = self._serve()
+        begun = self._clock()
+        if not self._ended:
+            next(self._life, None)
+        spent = self._clock() - begun
+        if self._updating:
+            self._computing_seconds += spent
+        return busy or spent > _BUSY_SECONDS
+
+    def _serve(self) -> bool:
+        busy = self._blocks.poll()
+        busy |= self._collect()
+        if self._source is not None:
+            busy |= self._source.poll()
+        if self._granter is not None and not self._holding and not self._stopping:
+            busy |= self._granter.poll(self.version)
+        if self._parts is not None:
+            busy |= self._parts.poll()
+        return busy
+
+    @property
+    def _holding(self) -> bool:
+        return self._settings.holds and (self._due or self._at_limit or self._asked > self._written)
+
+    @property
+    def _at_limit(self) -> bool:
+        steps, updates = self._settings.stop_steps, self._settings.stop_updates
+        return (steps is not None and self._totals.steps >= steps) or (
+            updates is not None and self._totals.updates >= updates
+        )
+
+    # --- blocks --------------------------------------------------------------------------------------------------
+
+    def _collect(self) -> bool:
+        if self._updating and not self._settings.prefetch:
+            return False
+        busy = False
+        while (self._discarding or not self._filling.is_full) and (block := self._blocks.take()) is not None:
+            self._take(block)
+            self._blocks.release(block)
+            busy = True
+        return busy
+
+    def _take(self, block: Message) -> None:
+        if self._granter is not None:
+            self._granter.received(block.sender)
+        if self._discarding:
+            return
+        trained_at = self.version + self._updating
+        limit = self._settings.max_policy_lag
+        if limit is not None and trained_at - int(block.header[BlockHeader.OLDEST_VERSION]) > limit:
+            fragments = block.fields["valid"].shape[1] * block.fields["valid"].shape[2]
+            self._totals.dropped_fragments += fragments
+            if self._granter is not None:
+                self._granter.lose(fragments)
+            return
+        self._filling.add(block)
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    def _live(self) -> Generator[None]:
+        self._publish()
+        while True:
+            while not self._stopping and (self._holding or self._at_limit or not self._filling.is_full):
+                self._hand_over()
+                yield
+            self._hand_over()
+            staged = self._filling
+            flags = [float(staged.is_full), float(self._stopping), float(staged.steps), float(staged.valid)]
+            full, stop, steps, valid = yield from self._reducer.agree(flags)
+            if stop:
+                break
+            if full == self._reducer.trainers:
+                yield from self._update(int(steps), int(valid))
+        yield from self._end()
+
+    def _update(self, steps: int, valid: int) -> Generator[None]:
+        staged, self._filling = self._filling, self._spare
+        self._spare = staged
+        self._filling.clear()
+        batch = staged.batch(version=self.version, steps=self._totals.steps, burn_in=self._settings.burn_in)
+        lag = policy_lag(self.version, batch.versions, batch.valid)
+        self._updating = True
+        metrics = yield from self._algorithm.update(batch)
+        self._updating = False
+        self._totals.updates += 1
+        self._totals.steps += steps
+        self._totals.agent_steps += valid
+        self._steps_trained += staged.steps
+        self._publish()
+        every = self._settings.checkpoint_updates
+        if every is not None and (self._totals.updates % every == 0 or self._totals.updates == 1):
+            self._due = True
+        self._events.append(
+            {
+                "policy": self._settings.policy,
+                "updates": self._totals.updates,
+                "steps": self._totals.steps,
+                "agent_steps": self._totals.agent_steps,
+                "dropped_fragments": self._totals.dropped_fragments,
+                "lag": [lag.min, lag.mean, lag.max],
+                "checkpoint_due": self._due,
+                "metrics": metrics,
+            }
+        )
+
+    def _publish(self) -> None:
+        if self._source is not None:
+            self._source.publish(self.version, lambda vector: write_vector(self._policy, vector))
+
+    def _end(self) -> Generator[None]:
+        while not self._stopping:
+            yield
+        while self._parts is not None and (self._sent < self._asked or not self._parts.is_idle):
+            self._hand_over()
+            yield
+        self._discarding = True
+        while not self._blocks.is_finished:
+            yield
+        self._ended = True
+
+    # --- checkpoints ---------------------------------------------------------------------------------------------
+
+    def _hand_over(self) -> None:
+        """Sends this policy's part if one was asked for; called only between updates."""
+        if self._parts is None or self._sent >= self._asked or not self._parts.is_idle:
+            return
+        self._sent = self._asked
+        self._due = False
+        self._parts.begin(self._sent, self.part())
+
+    def part(self) -> dict[str, Any]:
+        """Parameters, optimiser and counters."""
+        return {
+            "parameters": {name: _array(tensor) for name, tensor in self._policy.state_dict().items()},
+            "optimizer": {name: _array(tensor) for name, tensor in self._algorithm.state().items()},
+            "counters": {**vars(self._totals), "version": self.version},
+        }
+
+    # --- role ----------------------------------------------------------------------------------------------------
+
+    def obey(self, command: Command) -> None:
+        self._stopping |= command.stop
+        self._asked = max(self._asked, command.checkpoint)
+        self._written = max(self._written, command.written)
+
+    def forget(self, addresses: Collection[int]) -> None:
+        for address in addresses:
+            self._blocks.forget(address)
+            if self._source is not None:
+                self._source.forget(address)
+        if self._granter is not None:
+            self._granter.forget(addresses)
+
+    def fill(self, report: Report) -> None:
+        if self._parts is not None:
+            report.updates.extend(self._events)
+        self._events.clear()
+        if self._ended or self._discarding:
+            report.stopped.append(self._settings.policy)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether an update has ended since the last report."""
+        return bool(self._events)
+
+    def counters(self) -> dict[str, float]:
+        return {
+            "steps_trained": self._steps_trained,
+            "updates": self._totals.updates,
+            "computing_seconds": self._computing_seconds,
+            "seconds": self._clock() - self._begun,
+            "dropped_fragments": self._totals.dropped_fragments,
+        }
+
+    @property
+    def is_done(self) -> bool:
+        return self._ended
+
+    def close(self) -> None:
+        self._blocks.close()
+        if self._source is not None:
+            self._source.close()
+        if self._granter is not None:
+            self._granter.close()
+
+
+def _array(tensor: torch.Tensor) -> NDArray[Any]:
+    array: NDArray[Any] = tensor.detach().cpu().numpy().copy()
+    return array
+
+
+def load_part(part: Mapping[str, Any], policy: Policy, algorithm: Algorithm) -> Counters:
+    """Puts a part of a checkpoint back; returns its counters.
+
+    Raises:
+        ValueError: names or shapes differ from those of the policy or the optimiser.
+    """
+    tensors = {name: torch.from_numpy(np.asarray(array)) for name, array in part["parameters"].items()}
+    try:
+        policy.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ValueError(f"the checkpoint's parameters do not fit the network: {error}") from None
+    algorithm.load_state({name: torch.from_numpy(np.asarray(a)) for name, a in part["optimizer"].items()})
+    counters = part["counters"]
+    return Counters(**{name: int(counters[name]) for name in vars(Counters())})
