@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srlhpc.data.layout import HEADER_BYTES, Layout
+from srlhpc.data.layout import HEADER_BYTES as HEADER_BYTES
+from srlhpc.data.layout import Layout
 
 Array = NDArray[Any]
 
@@ -69,7 +70,7 @@ class Outbox(ABC):
 
     @abstractmethod
     def acquire(self) -> Message | None:
-        """A free slot, the caller's until it is sent; None while the receiver is behind. Several may be held at once."""
+        """A free slot, the caller's until it is sent; None while the receiver is behind. Several may be held."""
 
     @abstractmethod
     def send(self, message: Message, size_bytes: int | None = None) -> None:
@@ -158,6 +159,8 @@ class Fabric(ABC):
         """The sending end.
 
         Args:
+            link: which way.
+            layout: of its messages.
             slots: messages that may be held or under way at once.
             synchronous: a slot is free only when the receiver has taken the message into a slot of its own
                 (backpressure); false: it may be free as soon as the message has left (for replies that are awaited).
@@ -168,6 +171,8 @@ class Fabric(ABC):
         """The receiving end of several links, which are all from this rank or all from other ranks.
 
         Args:
+            links: the ways here; each has a sender of its own, or an index of its own.
+            layout: of their messages.
             pool: None gives every link one slot of its own (`Message.slot` is the link's place in `links`);
                 a number gives a pool of that many slots, any of which takes the next message of any link
                 (all links then have the same stream, destination and index).

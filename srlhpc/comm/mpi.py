@@ -31,6 +31,8 @@ _LARGEST_MESSAGE_BYTES = 2**31 - 1
 _DIGEST_BYTES = 16
 _STREAM_LIMIT = 16
 """Streams that a tag can tell apart."""
+RENDEZVOUS_TAG = _STREAM_LIMIT - 1
+"""For messages of the start that belong to no link."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class MpiWorld:
 
         Args:
             facts: what it is, and its value here; the same names on all ranks.
+            timeout_seconds: how long to wait for the others.
 
         Raises:
             ClusterError: names the first rank that differs from rank 0, and in what.
@@ -170,9 +173,7 @@ class MpiFabric(Fabric):
     def outbox(self, link: Link, layout: Layout, *, slots: int, synchronous: bool = True) -> Outbox:
         _check_size(link, layout)
         rank, tag = self._rank_of[link.destination], self._tags.tag(link)
-        return MpiOutbox(
-            self._comm, rank, tag, link, layout, slots, synchronous=synchronous, graveyard=self._graveyard
-        )
+        return MpiOutbox(self._comm, rank, tag, link, layout, slots, synchronous=synchronous, graveyard=self._graveyard)
 
     def inbox(self, links: Sequence[Link], layout: Layout, *, pool: int | None = None) -> Inbox:
         senders = [link.source for link in links]
@@ -202,7 +203,7 @@ class _Tags:
 
     def tag(self, link: Link) -> int:
         """The MPI tag of a link; both ends compute the same."""
-        assert max(Stream) < _STREAM_LIMIT
+        assert max(Stream) < RENDEZVOUS_TAG
         tag = (link.index * self._width + self._place[link.destination]) * _STREAM_LIMIT + link.stream
         if tag > self._largest:
             raise UserError(

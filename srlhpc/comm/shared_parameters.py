@@ -83,8 +83,9 @@ class NodeMemory:
         After None `out` is only to be trusted if nothing newer was there: give it a buffer that is not in use.
         """
         self.sync()
-        newest = max(range(VECTORS), key=lambda s: (not self._slots[s, 0] % 2, int(self._slots[s, 1])))
-        sequence, version = int(self._slots[newest, 0]), int(self._slots[newest, 1]) - 1
+        states = [(int(sequence), int(stamp) - 1) for sequence, stamp in self._slots]
+        newest = max(range(VECTORS), key=lambda slot: (states[slot][0] % 2 == 0, states[slot][1]))
+        sequence, version = states[newest]
         if sequence % 2 or version <= newer_than:
             return None
         out[:] = self._vectors[newest]
@@ -118,7 +119,7 @@ class Succession:
             if self._seen[place][0] != count:
                 self._seen[place] = (count, now)
         members = len(self._seen)
-        for place in (*range(leader, members), *range(leader)):
+        for place in ((leader + step) % members for step in range(members)):
             if self._lives(place, now):
                 return place
         return self._place
@@ -147,8 +148,8 @@ class SharedSubscription(ParameterSubscription):
         self._upstream = upstream
         self._succession = succession
         self._version = NO_VERSION
-        self._vector: Vector = np.zeros(size, np.float32)
-        self._spare: Vector = np.zeros(size, np.float32)
+        self._own = (np.zeros(size, np.float32), np.zeros(size, np.float32))
+        self._vector: Vector = self._own[0]
         self._is_closed = False
 
     def poll(self) -> bool:
@@ -191,10 +192,11 @@ class SharedSubscription(ParameterSubscription):
         return True
 
     def _read(self) -> bool:
-        version = self._memory.read(self._version, self._spare)
+        spare = self._own[self._vector is self._own[0]]
+        version = self._memory.read(self._version, spare)
         if version is None:
             return False
-        self._version, self._vector, self._spare = version, self._spare, self._vector
+        self._version, self._vector = version, spare
         return True
 
 
