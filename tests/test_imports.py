@@ -1,0 +1,51 @@
+"""What a job file and an actor may load: thousands of actors start, so neither torch nor a simulator by accident."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+JOBS = sorted(path.relative_to(ROOT) for path in (ROOT / "jobs").glob("*.yaml"))
+SIMULATORS = ["gymnasium", "ale_py", "mujoco", "pettingzoo", "mpe2", "pygame"]
+WITHOUT_TORCH = [
+    "srlhpc.environment",
+    "srlhpc.objects",
+    *(
+        f"srlhpc.{path.parent.name}.{path.stem}"
+        for folder in ("specs", "comm")
+        for path in sorted((ROOT / "srlhpc" / folder).glob("*.py"))
+        if path.stem not in ("__init__", "process_group")
+    ),
+    "srlhpc.data.layout",
+    "srlhpc.data.blocks",
+    "srlhpc.cli.spec",
+]
+
+
+def loaded_by(statement: str, suspects: list[str]) -> str:
+    """Those of `suspects` that a fresh interpreter has loaded after `statement`."""
+    report = f"import sys; print(*(name for name in {suspects} if name in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{statement}\n{report}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("job", JOBS, ids=str)
+def test_resolving_a_job_loads_neither_torch_nor_a_simulator(job: Path) -> None:
+    statement = f"from srlhpc.specs.load import load_experiment; load_experiment({str(job)!r})"
+    assert loaded_by(statement, ["torch", *SIMULATORS]) == ""
+
+
+def test_modules_of_the_actors_load_no_torch() -> None:
+    for module in WITHOUT_TORCH:
+        assert loaded_by(f"import {module}", ["torch"]) == "", module
+
+
+def test_a_loaded_module_is_found() -> None:
+    assert loaded_by("import json", ["json", "torch"]) == "json"
