@@ -1,0 +1,279 @@
+"""Job files: what they become, and what a user is told about a wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from srlhpc.objects import UserError
+from srlhpc.specs.experiment import InlineInference
+from srlhpc.specs.load import dump_experiment, load_experiment, load_text
+from srlhpc.specs.modules import Gru, LinearSchedule
+from tests.specs.jobs import JOB, write
+
+JOBS = sorted((Path(__file__).parents[2] / "jobs").glob("*.yaml"))
+
+
+def complaint(text: str, *overrides: str) -> str:
+    with pytest.raises(UserError) as caught:
+        load_text(text, "jobs/pong.yaml", overrides)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: path.stem)
+def test_dump_of_a_shipped_job_when_loaded_again_then_equal(path: Path) -> None:
+    spec = load_experiment(path)
+    assert load_text(dump_experiment(spec), "dump.yaml") == spec
+
+
+def test_numbers_when_written_as_in_yaml_1_2_then_numbers() -> None:
+    spec = load_text(JOB, "job.yaml")
+    assert spec.stop.steps == 1_000_000
+    assert spec.policies["default"].algorithm.learning_rate == 3e-4  # type: ignore[attr-defined]
+
+
+def test_schedule_when_dumped_and_loaded_then_equal() -> None:
+    spec = load_text(JOB, "job.yaml", ["policies.default.algorithm.learning_rate={start: 1e-3, end: 0, steps: 1e6}"])
+    again = load_text(dump_experiment(spec), "dump.yaml")
+    assert again == spec
+    assert again.policies["default"].algorithm.learning_rate == LinearSchedule(  # type: ignore[attr-defined]
+        start=1e-3, end=0, steps=1e6
+    )
+
+
+def test_inference_when_only_its_kind_is_given_then_complete() -> None:
+    assert load_text(JOB, "job.yaml", ["actors.inference.kind=inline"]).actors.inference == InlineInference()
+
+
+def test_recurrent_when_null_then_no_memory() -> None:
+    assert (
+        load_text(JOB.replace("kind: mlp", "kind: mlp\n      recurrent: null"), "j")
+        .policies["default"]
+        .network.recurrent
+        is None
+    )
+
+
+def test_recurrent_when_a_mapping_then_that_memory() -> None:
+    spec = load_text(JOB, "job.yaml", ["policies.default.network.recurrent={kind: gru, size: 32}"])
+    assert spec.policies["default"].network.recurrent == Gru(size=32)
+
+
+def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_defaults() -> None:
+    assert load_text(JOB, "job.yaml", ["checkpoint.keep=7"]).checkpoint.every_seconds == 600.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ranks: 2", "rank: 2", "jobs/pong.yaml:14: actors.rank: unknown key; did you mean 'ranks'?"),
+        ("ranks: 2", "ranks: 0", "jobs/pong.yaml:14: actors.ranks: is 0; it must be at least 1."),
+        ("ranks: 2", "ranks: -3", "jobs/pong.yaml:14: actors.ranks: is -3; it must be at least 1."),
+        ("ranks: 2", "ranks: two", "jobs/pong.yaml:14: actors.ranks: is 'two'; it must be a whole number."),
+        ("ranks: 2", "ranks: 2.5", "jobs/pong.yaml:14: actors.ranks: is 2.5; it must be a whole number."),
+        ("ranks: 2", "ranks: true", "jobs/pong.yaml:14: actors.ranks: is true; it must be a whole number."),
+        ("ranks: 2", "ranks: null", "jobs/pong.yaml:14: actors.ranks: is null; it must be a whole number."),
+        ("ranks: 2", "ranks: [2]", "jobs/pong.yaml:14: actors.ranks: is a list; it must be a whole number."),
+        ("ranks: 2", "ring: 2", "jobs/pong.yaml:13: actors.ranks: is missing."),
+        (
+            "steps: 1_000_000",
+            "steps: 1e6",
+            "jobs/pong.yaml:16: stop.steps: is 1000000.0; it must be a whole number (write 1_000_000).",
+        ),
+        (
+            "steps: 1_000_000",
+            "steps: null",
+            "jobs/pong.yaml:15: stop: sets no limit; set at least one of steps, updates, return_mean, hours",
+        ),
+        (
+            "steps: 1_000_000",
+            "return_mean: .nan",
+            "jobs/pong.yaml:16: stop.return_mean: is nan; it must be a finite number.",
+        ),
+        (
+            "steps: 1_000_000",
+            "hours: 0",
+            "jobs/pong.yaml:16: stop.hours: is 0; it must be above 0.",
+        ),
+        (
+            "factory: catch",
+            "factory: cach",
+            "jobs/pong.yaml:2: environment.factory: no module 'envs.cach'; did you mean 'catch'?",
+        ),
+        ("factory: catch", "factory: 3", "jobs/pong.yaml:2: environment.factory: is 3; it must name a module."),
+        ("factory: catch", "", "jobs/pong.yaml:2: environment.factory: is missing."),
+        (
+            "kind: ppo",
+            "kind: ppoo",
+            "jobs/pong.yaml:8: policies.default.algorithm.kind: no module 'srlhpc.algorithms.ppoo'; "
+            "did you mean 'ppo'?",
+        ),
+        (
+            "kind: ppo",
+            "kind: srlhpc.policies.mlp",
+            "jobs/pong.yaml:8: policies.default.algorithm.kind: srlhpc.policies.mlp is no algorithm module",
+        ),
+        (
+            "learning_rate: 3e-4",
+            "learning_rte: 3e-4",
+            "jobs/pong.yaml:9: policies.default.algorithm.learning_rte: unknown key; did you mean 'learning_rate'?",
+        ),
+        (
+            "learning_rate: 3e-4",
+            "learning_rate: fast",
+            "jobs/pong.yaml:9: policies.default.algorithm.learning_rate: is 'fast'; it must be a number or a mapping.",
+        ),
+        (
+            "learning_rate: 3e-4",
+            "learning_rate: {start: 1, ent: 0, steps: 9}",
+            "jobs/pong.yaml:9: policies.default.algorithm.learning_rate.ent: unknown key; did you mean 'end'?",
+        ),
+        (
+            "kind: mlp",
+            "kind: mlp\n      recurrent: {kind: rnn}",
+            "jobs/pong.yaml:7: policies.default.network.recurrent.kind: is 'rnn'; known are: gru, lstm",
+        ),
+        (
+            "kind: mlp",
+            "kind: mlp\n      recurrent: {size: 8}",
+            "jobs/pong.yaml:7: policies.default.network.recurrent.kind: is missing.",
+        ),
+        (
+            "ranks: 2",
+            "ranks: 2\n  inference: {kind: servr}",
+            "jobs/pong.yaml:15: actors.inference.kind: is 'servr'; did you mean 'server'?",
+        ),
+        (
+            "ranks: 2",
+            "ranks: 2\ntrainers: {device: gpu}",
+            "jobs/pong.yaml:15: trainers.device: is 'gpu'; it must be 'auto', 'cpu' or 'cuda'.",
+        ),
+        (
+            "ranks: 2",
+            "ranks: 2\ntrainers: {prefetch: yes}",
+            "jobs/pong.yaml:15: trainers.prefetch: is 'yes'; it must be true or false.",
+        ),
+        (
+            "ranks: 2",
+            "ranks: 2\nagents: {policy: default}",
+            "jobs/pong.yaml:15: agents: is a mapping; it must be a list.",
+        ),
+        (
+            "ranks: 2",
+            "ranks: 2\nagents:\n- policy: default\n- policy: defualt",
+            "jobs/pong.yaml:17: agents.1.policy: 'defualt' is not in policies; did you mean 'default'?",
+        ),
+        (
+            "ranks: 2",
+            "ranks: 2\nagents:\n- match: 7",
+            "jobs/pong.yaml:16: agents.0.match: is 7; it must be text (write '7').",
+        ),
+        (
+            "fragments: 8",
+            "fragments: 8\n      burn_in_steps: 4",
+            "jobs/pong.yaml:12: policies.default.batch.burn_in_steps: is 4 but network.recurrent is null; burn-in "
+            "warms up a recurrent state: set network.recurrent, or burn_in_steps to 0",
+        ),
+        (
+            "  default:\n",
+            "  my policy:\n",
+            "jobs/pong.yaml:4: policies.my policy: a policy's name may only have letters, digits, '_' and '-'",
+        ),
+        ("seed: 1", "seed: 1\nseed: 2", "jobs/pong.yaml:2: duplicate key 'seed'; it is also in line 1"),
+        (
+            "seed: 1",
+            "seed: !!python/name:os.system",
+            "jobs/pong.yaml:1: unknown tag 'tag:yaml.org,2002:python/name:os.system'",
+        ),
+        ("seed: 1", "1: seed", "jobs/pong.yaml:1: key 1 must be text; quote it"),
+        ("ranks: 2", "ranks: [2", "jobs/pong.yaml:15: is no YAML: expected ',' or ']', but got ':'"),
+        ("ranks: 2", "\tranks: 2", "jobs/pong.yaml:14: is no YAML: found character '\\t' that cannot start any token"),
+        ("seed: 1", "seed: &loop [*loop]", "jobs/pong.yaml:1: an alias holds itself"),
+    ],
+)
+def test_job_when_one_thing_is_wrong_then_told_where_and_how_to_fix_it(old: str, new: str, message: str) -> None:
+    assert JOB.count(old) == 1
+    assert complaint(JOB.replace(old, new)) == message
+
+
+def test_job_when_several_things_are_wrong_then_all_are_listed_by_line() -> None:
+    text = JOB.replace("fragments: 8", "fragments: 0").replace("seed: 1", "sed: 1").replace("  ranks: 2", "  rank: 2")
+    text = text.replace("kind: mlp", "kind: mlpp")
+    assert complaint(text).splitlines() == [
+        "jobs/pong.yaml:1: sed: unknown key; did you mean 'seed'?",
+        "jobs/pong.yaml:6: policies.default.network.kind: no module 'srlhpc.policies.mlpp'; did you mean 'mlp'?",
+        "jobs/pong.yaml:11: policies.default.batch.fragments: is 0; it must be at least 1.",
+        "jobs/pong.yaml:14: actors.rank: unknown key; did you mean 'ranks'?",
+    ]
+
+
+def test_job_when_sections_are_missing_then_each_is_named() -> None:
+    assert complaint("seed: 1\nactors: {ranks: 1}\n").splitlines() == [
+        "jobs/pong.yaml:1: environment: is missing.",
+        "jobs/pong.yaml:1: policies: is missing.",
+        "jobs/pong.yaml:1: stop: is missing.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; a job file needs environment, policies, actors and stop"),
+        (b"# nothing\n", "is empty; a job file needs environment, policies, actors and stop"),
+        (b"\n- 1\n", "1: is a list; a job file is a mapping of sections"),
+        (b"hello", "1: is 'hello'; a job file is a mapping of sections"),
+        (b"\x80\x81", "is no text (byte 0 is not UTF-8); it must be YAML"),
+        (b"seed: 1\n--- \nseed: 2\n", "2: is no YAML: but found another document"),
+        (b"[" * 3000, "is nested too deeply"),
+    ],
+    ids=["empty", "only a comment", "list", "text", "binary", "two documents", "nested"],
+)
+def test_file_when_it_holds_no_mapping_then_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        load_experiment(path)
+    assert str(caught.value) == f"{path}:{'' if message[0].isdigit() else ' '}{message}"
+
+
+def test_file_when_it_holds_nul_bytes_then_refused(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_bytes(b"seed: \0")
+    with pytest.raises(UserError, match=r"job\.yaml: is no YAML: unacceptable character #x0000"):
+        load_experiment(path)
+
+
+def test_file_when_not_there_then_a_near_one_is_suggested(tmp_path: Path) -> None:
+    near = write(tmp_path, JOB, "pong.yaml")
+    with pytest.raises(UserError) as caught:
+        load_experiment(tmp_path / "pnog.yaml")
+    assert str(caught.value) == f"{tmp_path}/pnog.yaml: no such file; did you mean '{near}'?"
+
+
+def test_file_when_a_directory_then_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        load_experiment(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: is a directory; name a file in it"
+
+
+def test_file_when_unreadable_then_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_args: object, **_kwargs: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(UserError) as caught:
+        load_experiment(tmp_path / "job.yaml")
+    assert str(caught.value) == f"{tmp_path}/job.yaml: cannot be read (Permission denied)"
+
+
+@pytest.mark.parametrize("word", ["yes", "off", "3e-4x", "2024-01-01", "1:30", "=", "<<"])
+def test_text_when_dumped_then_still_text(word: str) -> None:
+    spec = load_text(JOB, "job.yaml", [f"agents=[{{match: '{word}'}}]"])
+    assert load_text(dump_experiment(spec), "dump.yaml").agents[0].match == word
+
+
+@pytest.mark.parametrize("word", ["1e3", "0o17", "1_000", "null", "True", ".5", "~"])
+def test_text_that_looks_like_something_else_when_dumped_then_quoted(word: str) -> None:
+    spec = load_text(JOB, "job.yaml", [f"agents=[{{match: '{word}'}}]"])
+    assert load_text(dump_experiment(spec), "dump.yaml").agents[0].match == word

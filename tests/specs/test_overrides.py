@@ -1,0 +1,94 @@
+"""`--set path=value`."""
+
+from __future__ import annotations
+
+import pytest
+
+from srlhpc.objects import UserError
+from srlhpc.specs.load import load_text, resolve
+from tests.specs.jobs import JOB
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("actors.ranks=0", "--set actors.ranks=0: actors.ranks: is 0; it must be at least 1."),
+        ("actors.rank=2", "--set actors.rank=2: actors.rank: unknown key; did you mean 'ranks'?"),
+        ("actor.ranks=2", "--set actor.ranks=2: actor: unknown key; did you mean 'actors'?"),
+        (
+            "trainers.precison=float32",
+            "--set trainers.precison=float32: trainers.precison: unknown key; did you mean 'precision'?",
+        ),
+        (
+            "policies.defualt.batch.fragments=4",
+            "--set policies.defualt.batch.fragments=4: no policy 'defualt'; did you mean 'default'?",
+        ),
+        ("seed.x=3", "--set seed.x=3: seed is 1, which has no 'x'"),
+        (
+            "agents.0.policy=x",
+            "--set agents.0.policy=x: agents is not set, so there is no '0' in it; set the whole list",
+        ),
+        ("seed=", "--set seed=: seed: is null; it must be a whole number."),
+        ("seed={", "--set seed={: is no YAML: expected the node content, but found '<stream end>'"),
+        ("seed", "--set seed: is no override; write --set path=value, for example --set actors.ranks=2"),
+        ("=3", "--set =3: is no override; write --set path=value, for example --set actors.ranks=2"),
+        (
+            "a..b=3",
+            "--set a..b=3: a: unknown key; known keys: seed, environment, policies, agents, actors, "
+            "policy_servers, trainers, evaluators, stop, checkpoint",
+        ),
+        (
+            "policies.default.network.recurrent.size=8",
+            "--set policies.default.network.recurrent.size=8: policies.default.network.recurrent.kind: is missing.",
+        ),
+    ],
+)
+def test_override_when_wrong_then_named_with_a_suggestion(override: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_text(JOB, "job.yaml", [override])
+    assert str(caught.value) == message
+
+
+def test_override_when_several_then_the_last_counts() -> None:
+    assert load_text(JOB, "job.yaml", ["seed=2", "seed=3"]).seed == 3
+
+
+def test_override_when_its_section_is_not_in_the_file_then_made() -> None:
+    assert load_text(JOB, "job.yaml", ["evaluators.ranks=2"]).evaluators.ranks == 2
+
+
+def test_override_when_the_value_has_equals_signs_then_they_belong_to_it() -> None:
+    assert load_text(JOB, "job.yaml", ["agents=[{match: 'a=b'}]"]).agents[0].match == "a=b"
+
+
+def test_override_when_a_list_element_is_numbered_then_only_that_changes() -> None:
+    spec = load_text(JOB + "agents: [{match: a}, {match: b}]\n", "job.yaml", ["agents.1.train=false"])
+    assert [(entry.match, entry.train) for entry in spec.agents] == [("a", True), ("b", False)]
+
+
+def test_override_when_there_is_no_such_list_element_then_refused() -> None:
+    with pytest.raises(UserError) as caught:
+        load_text(JOB + "agents: [{match: a}]\n", "job.yaml", ["agents.1.train=false"])
+    assert str(caught.value) == "--set agents.1.train=false: agents has 1 entries, numbered from 0; there is no '1'"
+
+
+def test_override_of_a_factory_when_it_changes_then_its_other_keys_are_dropped_and_said() -> None:
+    text = JOB.replace("factory: catch", "factory: gymnasium, id: CartPole-v1")
+    resolved = resolve(text, "job.yaml", ["environment.factory=catch"])
+    assert resolved.spec.environment.factory == "catch"
+    assert resolved.notes == (
+        "--set environment.factory=catch: environment names another module or variant; dropped its id",
+    )
+
+
+def test_override_of_a_factory_when_it_is_the_same_then_its_other_keys_stay() -> None:
+    text = JOB.replace("factory: catch", "factory: gymnasium, id: CartPole-v1")
+    resolved = resolve(text, "job.yaml", ["environment.factory=gymnasium"])
+    assert (resolved.spec.environment.model_dump()["id"], resolved.notes) == ("CartPole-v1", ())
+
+
+def test_override_of_a_kind_when_other_overrides_follow_then_they_count() -> None:
+    spec = load_text(
+        JOB, "job.yaml", ["policies.default.network.recurrent.kind=gru", "policies.default.network.recurrent.size=8"]
+    )
+    assert spec.policies["default"].network.model_dump()["recurrent"] == {"kind": "gru", "size": 8}

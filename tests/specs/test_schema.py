@@ -1,0 +1,45 @@
+"""The JSON schema of job files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from srlhpc.specs.load import load_text
+from srlhpc.specs.schema import job_schema
+from tests.specs.jobs import JOB
+
+
+def resolve(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = schema["$defs"][part["$ref"].removeprefix("#/$defs/")]
+    return found
+
+
+def references(part: Any) -> set[str]:
+    if isinstance(part, dict):
+        own = {part["$ref"]} if isinstance(part.get("$ref"), str) else set()
+        return own.union(*(references(value) for value in part.values()))
+    return set().union(*(references(value) for value in part)) if isinstance(part, list) else set()
+
+
+def test_schema_without_a_job_when_a_module_is_named_then_its_settings_are_open() -> None:
+    schema = job_schema()
+    assert resolve(schema, schema["properties"]["environment"])["additionalProperties"] is True
+
+
+def test_schema_of_a_job_when_a_module_is_named_then_its_settings_are_described() -> None:
+    schema = job_schema(load_text(JOB, "job.yaml"))
+    policy = schema["properties"]["policies"]["properties"]["default"]
+    algorithm = resolve(schema, policy["properties"]["algorithm"])
+    assert algorithm["additionalProperties"] is False
+    assert "learning_rate" in algorithm["properties"]
+
+
+def test_schema_when_read_then_every_reference_resolves() -> None:
+    schema = job_schema(load_text(JOB, "job.yaml"))
+    assert references(schema) <= {f"#/$defs/{name}" for name in schema["$defs"]}
+
+
+def test_schema_when_read_then_fields_have_their_descriptions() -> None:
+    assert resolve(job_schema(), {"$ref": "#/$defs/BatchSpec"})["properties"]["fragment_steps"]["description"] == (
+        "Trained steps per fragment."
+    )
