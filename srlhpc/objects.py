@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import importlib.util
 import pkgutil
+from pathlib import Path
 from types import ModuleType
 
 
@@ -37,29 +39,43 @@ def load_module(name: str, package: str, needs: tuple[str, ...] = ("Settings", "
         UserError: there is no such module, it does not import, or it lacks one of the names.
     """
     path = name if "." in name else f"{package}.{name}"
+    if not all(word.isidentifier() for word in path.split(".")):
+        raise UserError(f"'{name}' is no import path; write a module's name, for example my_lab.arena")
     try:
         found = importlib.util.find_spec(path)
-    except (ModuleNotFoundError, ValueError) as error:
-        raise UserError(f"no module '{path}' ({error}){_suggest(name, package)}") from None
+    except ModuleNotFoundError as error:
+        raise UserError(f"no module '{path}' ({error}){_suggest(path, needs)}") from None
     if found is None:
-        raise UserError(f"no module '{path}'{_suggest(name, package)}")
+        raise UserError(f"no module '{path}'{_suggest(path, needs)}")
     module = importlib.import_module(path)
     for attribute in needs:
         if not hasattr(module, attribute):
-            raise UserError(
-                f"{path} ({found.origin}) has no '{attribute}'{_suggest(name, package, offering=needs)}"
-            )
+            raise UserError(f"{path} ({found.origin}) has no '{attribute}'{_suggest(path, needs)}")
     return module
 
 
-def _suggest(name: str, package: str, offering: tuple[str, ...] = ()) -> str:
-    if "." in name:
-        return ""
-    folder = importlib.import_module(package).__path__
-    known = [module.name for module in pkgutil.iter_modules(folder) if not module.name.startswith("_")]
-    if offering:
-        known = [m for m in known if all(hasattr(importlib.import_module(f"{package}.{m}"), a) for a in offering)]
-    return did_you_mean(name, known)
+def _suggest(path: str, needs: tuple[str, ...]) -> str:
+    """The modules beside the wanted one that offer what is needed; none of them is imported."""
+    package, _, name = path.rpartition(".")
+    try:
+        parent = importlib.util.find_spec(package)
+    except ModuleNotFoundError:
+        parent = None
+    folders = list(parent.submodule_search_locations or ()) if parent else []
+    return did_you_mean(name, [module.name for module in pkgutil.iter_modules(folders) if _offers(module, needs)])
+
+
+def _offers(module: pkgutil.ModuleInfo, needs: tuple[str, ...]) -> bool:
+    spec = module.module_finder.find_spec(module.name, None)
+    if module.name.startswith("_") or spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return False
+    names: set[str] = set()
+    for statement in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+            names.add(statement.name)
+        elif isinstance(statement, ast.ImportFrom):
+            names.update(alias.asname or alias.name for alias in statement.names)
+    return names.issuperset(needs)
 
 
 def missing_packages(needed: dict[str, str]) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, Seriali
 
 from srlhpc.environment import ArraySpec, Kind, Spaces
 from srlhpc.objects import UserError, load_module
+from srlhpc.specs.errors import shown
 from srlhpc.specs.spec import Spec, refusal
 
 if TYPE_CHECKING:
@@ -126,7 +127,11 @@ def _from_module(base: type[_S], key: str, package: str) -> Callable[[Any], Any]
             return data
         name = data.get(key)
         if not isinstance(name, str):
-            raise refusal(f"is {name!r}; it must name a module.", key) if key in data else refusal("is missing.", key)
+            raise (
+                refusal(f"is {shown(name)}; it must name a module.", key)
+                if key in data
+                else refusal("is missing.", key)
+            )
         try:
             module = load_module(name, package)
         except UserError as error:
