@@ -159,6 +159,8 @@ def finalize_or_exit(world: MpiWorld, timeout_seconds: float, code: int = 0) -> 
 class MpiFabric(Fabric):
     """Links between ranks.
 
+    It keeps every end that it made, since MPI writes into their memory for as long as something is posted.
+
     Args:
         comm: a communicator that nothing else sends on.
         rank_of: address of every role to its rank; equal on all ranks.
@@ -168,25 +170,31 @@ class MpiFabric(Fabric):
         self._comm = comm
         self._rank_of = dict(rank_of)
         self._tags = _Tags(rank_of, int(comm.Get_attr(MPI.TAG_UB) or 32767))
-        self._graveyard: list[object] = []
+        self._ends: list[Outbox | Inbox] = []
 
     def outbox(self, link: Link, layout: Layout, *, slots: int, synchronous: bool = True) -> Outbox:
         _check_size(link, layout)
         rank, tag = self._rank_of[link.destination], self._tags.tag(link)
-        return MpiOutbox(self._comm, rank, tag, link, layout, slots, synchronous=synchronous, graveyard=self._graveyard)
+        outbox = MpiOutbox(self._comm, rank, tag, link, layout, slots, synchronous=synchronous)
+        self._ends.append(outbox)
+        return outbox
 
     def inbox(self, links: Sequence[Link], layout: Layout, *, pool: int | None = None) -> Inbox:
+        for link in links:
+            _check_size(link, layout)
         senders = [link.source for link in links]
         ranks = [self._rank_of[sender] for sender in senders]
         tags = [self._tags.tag(link) for link in links]
-        for link in links:
-            _check_size(link, layout)
+        inbox: Inbox
         if pool is not None:
-            assert len(set(tags)) <= 1, "the links of a pool have the same stream, destination and index"
-            return MpiPoolInbox(self._comm, layout, senders, tags[0], pool, self._graveyard)
-        ends = set(zip(ranks, tags, strict=True))
-        assert len(ends) == len(links), "links from one rank to one role need different indexes, or a pool"
-        return MpiRowInbox(self._comm, layout, senders, ranks, tags, self._graveyard)
+            assert len(set(tags)) == 1, "the links of a pool have the same stream, destination and index"
+            inbox = MpiPoolInbox(self._comm, layout, senders, tags[0], pool)
+        else:
+            ends = set(zip(ranks, tags, strict=True))
+            assert len(ends) == len(links), "links from one rank to one role need different indexes, or a pool"
+            inbox = MpiRowInbox(self._comm, layout, senders, ranks, tags)
+        self._ends.append(inbox)
+        return inbox
 
 
 class _Tags:

@@ -21,16 +21,11 @@ _CANCEL_SECONDS = 0.5
 class PostedReceives:
     """Persistent receives, one per slot.
 
-    A posted receive whose sender died can stay for ever: it is abandoned, which keeps its memory alive in `graveyard`.
+    A posted receive whose sender died can stay for ever: it is abandoned, and its memory is kept.
     """
 
-    def __init__(
-        self, comm: MPI.Comm, slots: Sequence[Message], sources: Sequence[int], tags: Sequence[int],
-        graveyard: list[object],
-    ) -> None:  # fmt: skip
-        self._slots = slots
+    def __init__(self, comm: MPI.Comm, slots: Sequence[Message], sources: Sequence[int], tags: Sequence[int]) -> None:
         self._sources = sources
-        self._graveyard = graveyard
         self._persistent = [
             comm.Recv_init([slot.buffer, MPI.BYTE], source, tag)
             for slot, source, tag in zip(slots, sources, tags, strict=True)
@@ -74,14 +69,10 @@ class PostedReceives:
                 time.sleep(50e-6)
         for slot in sorted(self._active):
             self._bury(slot)
-        for request in self._requests:
-            if request != MPI.REQUEST_NULL:
-                request.Free()
         self._requests = []
 
     def _bury(self, slot: int) -> None:
         self._requests[slot] = MPI.REQUEST_NULL
-        self._graveyard.append((self._persistent[slot], self._slots[slot]))
         self._active.discard(slot)
 
     def _completed_after(self, error: MPI.Exception) -> list[int]:
@@ -113,12 +104,11 @@ class MpiRowInbox(Inbox):
     """One slot and one posted receive per link; the link's sender is known by rank and tag."""
 
     def __init__(
-        self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], ranks: Sequence[int], tags: Sequence[int],
-        graveyard: list[object],
-    ) -> None:  # fmt: skip
+        self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], ranks: Sequence[int], tags: Sequence[int]
+    ) -> None:
         self._rows = [Message.allocate(layout, place) for place in range(len(senders))]
         self._arrivals = Arrivals(senders)
-        self._receives = PostedReceives(comm, self._rows, ranks, tags, graveyard)
+        self._receives = PostedReceives(comm, self._rows, ranks, tags)
 
     def poll(self) -> bool:
         arrived = False
@@ -156,15 +146,13 @@ class MpiPoolInbox(Inbox):
     out by their number. A slot caught in mid-message by its sender's death is lost to the pool.
     """
 
-    def __init__(
-        self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], tag: int, pool: int, graveyard: list[object]
-    ) -> None:
+    def __init__(self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], tag: int, pool: int) -> None:
         self._slots = [Message.allocate(layout, slot) for slot in range(pool)]
         self._arrivals = Arrivals(senders)
         self._place = {sender: place for place, sender in enumerate(senders)}
         self._next = [0] * len(senders)
         self._early: list[dict[int, Message]] = [{} for _ in senders]
-        self._receives = PostedReceives(comm, self._slots, [MPI.ANY_SOURCE] * pool, [tag] * pool, graveyard)
+        self._receives = PostedReceives(comm, self._slots, [MPI.ANY_SOURCE] * pool, [tag] * pool)
 
     def poll(self) -> bool:
         arrived = False

@@ -23,9 +23,8 @@ class MpiOutbox(Outbox):
     """
 
     def __init__(
-        self, comm: MPI.Comm, rank: int, tag: int, link: Link, layout: Layout, slots: int, *, synchronous: bool,
-        graveyard: list[object],
-    ) -> None:  # fmt: skip
+        self, comm: MPI.Comm, rank: int, tag: int, link: Link, layout: Layout, slots: int, *, synchronous: bool
+    ) -> None:
         self._source = link.source
         self._size_bytes = layout.size_bytes
         self._target = (rank, tag)
@@ -38,7 +37,6 @@ class MpiOutbox(Outbox):
         self._requests: list[MPI.Request] = [*self._persistent, MPI.REQUEST_NULL]
         self._under_way: set[int] = set()
         self._free = deque(range(slots))
-        self._graveyard = graveyard
         self._sequence = 0
         self._said_last = False
         self._abandoned = False
@@ -73,8 +71,6 @@ class MpiOutbox(Outbox):
     def abandon(self) -> None:
         """What is under way is left as it is: its memory must outlive it, and no send to a dead rank can be trusted."""
         self._abandoned = True
-        self._graveyard.append((self._requests, self._messages))
-        self._requests = []
         self._under_way.clear()
         self._free.clear()
 
