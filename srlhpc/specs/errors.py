@@ -73,7 +73,7 @@ def _keys(error: ErrorDetails, data: Any) -> Keys:
 
 
 def _holds(data: Any, key: str | int) -> bool:
-    return key in data if isinstance(data, dict) else isinstance(data, tuple) and key in range(len(data))
+    return key in data if isinstance(data, dict) else isinstance(data, list | tuple) and key in range(len(data))
 
 
 def _discriminator(error: ErrorDetails) -> str:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from srlhpc.objects import UserError
 from srlhpc.specs.errors import problems, shown
 from srlhpc.specs.experiment import ExperimentSpec
-from srlhpc.specs.overrides import apply, frozen, overlay
+from srlhpc.specs.overrides import apply, overlay
 from srlhpc.specs.yaml_source import Dumper, Written, parse, read_text
 
 _log = logging.getLogger(__name__)
@@ -53,7 +53,6 @@ def resolve(text: str, source: str, overrides: Sequence[str] = ()) -> Resolved:
     for override in overrides:
         written, dropped = apply(written, override)
         notes += dropped
-    written.data = frozen(written.data)
     try:
         return Resolved(ExperimentSpec.model_validate(written.data), tuple(notes))
     except ValidationError as error:

@@ -114,10 +114,3 @@ def _copied(node: Any) -> Any:
     if isinstance(node, dict):
         return {key: _copied(value) for key, value in node.items()}
     return [_copied(value) for value in node] if isinstance(node, list | tuple) else node
-
-
-def frozen(node: Any) -> Any:
-    """A copy with tuples in place of lists, as strict models want them."""
-    if isinstance(node, dict):
-        return {key: frozen(value) for key, value in node.items()}
-    return tuple(frozen(value) for value in node) if isinstance(node, list | tuple) else node

@@ -10,7 +10,10 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 
 class Spec(BaseModel):
-    """A frozen model. Docstrings under the fields become their descriptions in the JSON schema."""
+    """A frozen model. Docstrings under the fields become their descriptions in the JSON schema.
+
+    Sequences are tuples; lists are taken as such.
+    """
 
     model_config = ConfigDict(
         frozen=True,
@@ -24,7 +27,7 @@ class Spec(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _refuse_unknown_keys(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        known = list(cls.model_fields)
+        known, data = list(cls.model_fields), _frozen(data)
         if not isinstance(data, dict) or all(key in known for key in data):
             return handler(data)
         unknown = {key: _nearest(key, known) for key in data if key not in known}
@@ -35,6 +38,13 @@ class Spec(BaseModel):
             others = error.errors(include_url=False)
             errors += [_again(other) for other in others if not _is_missing(other, set(unknown.values()))]
         raise ValidationError.from_exception_data(cls.__name__, errors)
+
+
+def _frozen(data: Any) -> Any:
+    """A copy with tuples in place of lists: YAML and JSON only know lists, strict models only take tuples."""
+    if isinstance(data, dict):
+        return {key: _frozen(value) for key, value in data.items()}
+    return tuple(_frozen(value) for value in data) if isinstance(data, list | tuple) else data
 
 
 def refusal(message: str, *keys: str | int) -> ValidationError:

@@ -100,10 +100,11 @@ def read_text(path: str) -> str:
 
 
 def _near(path: str) -> str:
-    folder = Path(path).parent
-    names = [str(folder / found.name) for found in folder.glob("*.yaml")] if folder.is_dir() else []
-    near = difflib.get_close_matches(path, names, n=1, cutoff=0.6)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    """Suggests a file of the same folder, or of `jobs`."""
+    wanted = Path(path)
+    files = {file.stem: file for folder in (Path("jobs"), wanted.parent) for file in folder.glob("*.yaml")}
+    near = difflib.get_close_matches(wanted.stem, list(files), n=1, cutoff=0.6)
+    return f"; did you mean '{files[near[0]]}'?" if near else ""
 
 
 def parse(text: str, source: str, *, override: bool = False) -> Written:
