@@ -1,0 +1,154 @@
+"""How ranks ended, and which failure came first."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.rundir import AttemptPaths
+
+
+@dataclass(frozen=True)
+class RankEnd:
+    """How a rank's process ended."""
+
+    rank: int
+    code: int
+    """Exit status as a shell gives it: 128 + N for signal N."""
+    time: float
+    """Seconds since 1970."""
+
+    @property
+    def is_clean(self) -> bool:
+        return self.code == 0
+
+    @property
+    def text(self) -> str:
+        if self.code > 128:
+            return f"was killed by {signal_name(self.code - 128)}"
+        return f"ended with exit code {self.code}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A rank that failed."""
+
+    rank: int
+    label: str
+    role: str
+    host: str
+    time: float
+    """Seconds since 1970."""
+    message: str
+    """One line: what happened."""
+    traceback: str
+    """Of the exception, if there was one."""
+    advice: str
+
+    @property
+    def line(self) -> str:
+        where = f", host {self.host}" if self.host else ""
+        return f"{self.label} (rank {self.rank}{where}) {self.message}"
+
+
+def signal_name(number: int) -> str:
+    """`signal 9 (SIGKILL)`."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+def read_ends(attempt: AttemptPaths) -> dict[int, RankEnd]:
+    """The ranks whose processes have ended."""
+    ends: dict[int, RankEnd] = {}
+    for path in attempt.exits.glob("*"):
+        try:
+            code, seconds = path.read_text().split()
+            ends[int(path.name)] = RankEnd(int(path.name), int(code), float(seconds))
+        except (OSError, ValueError):
+            # The script is just writing it.
+            continue
+    return ends
+
+
+def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -> list[Failure]:
+    """Every rank that failed, the first one first."""
+    labels, hosts = _labels(attempt), _hosts(attempt)
+    found: dict[int, Failure] = {}
+    for path in attempt.failures.glob("rank-*.json"):
+        content = read_json(path)
+        if content is None:
+            continue
+        rank = int(content.get("rank", -1))
+        label = labels.get(rank, _label(content))
+        found[rank] = Failure(
+            rank,
+            label,
+            str(content.get("role") or _role(label)),
+            str(content.get("host", "")),
+            float(content.get("time", 0.0)),
+            f"failed: {_one_line(str(content.get('message', '')))}",
+            str(content.get("traceback") or ""),
+            _advice_for_kind(str(content.get("kind", ""))),
+        )
+    for end in (read_ends(attempt) if ends is None else ends).values():
+        if not end.is_clean and end.rank not in found:
+            label = labels.get(end.rank, "rank")
+            found[end.rank] = Failure(
+                end.rank, label, _role(label), hosts.get(end.rank, ""), end.time, end.text, "", _advice(end.code)
+            )
+    return sorted(found.values(), key=lambda failure: failure.time)
+
+
+def _label(content: Mapping[str, object]) -> str:
+    return f"{content.get('role', 'rank')}-{content.get('index', 0)}"
+
+
+def _role(label: str) -> str:
+    return label.partition("-")[0]
+
+
+def _labels(attempt: AttemptPaths) -> dict[int, str]:
+    """Names of the ranks, from the names of their logs."""
+    labels = {}
+    for path in attempt.logs.glob("rank-*.log"):
+        _, number, label = path.stem.split("-", 2)
+        labels[int(number)] = label
+    return labels
+
+
+def _hosts(attempt: AttemptPaths) -> dict[int, str]:
+    status = read_json(attempt.folder.parent.parent / "status.json") or {}
+    if status.get("attempt") != attempt.number:
+        return {}
+    return {int(entry["rank"]): str(entry.get("host", "")) for entry in status.get("ranks") or [] if "rank" in entry}
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split()) or "no message"
+
+
+def _advice(code: int) -> str:
+    match code:
+        case 137:
+            return (
+                "SIGKILL comes from a person, a batch system or the kernel when memory runs out; "
+                "`dmesg | grep -i oom` tells. With too little memory: fewer ranks, copies or a smaller batch."
+            )
+        case 139 | 135 | 134:
+            return "A crash in native code (the environment, torch or MPI); the rank's log has the stack."
+        case 143:
+            return "SIGTERM comes from a person or a batch system that ends the job."
+    return "The rank's log has the reason."
+
+
+def _advice_for_kind(kind: str) -> str:
+    match kind:
+        case "environment":
+            return "The environment raised this; put it right there."
+        case "nan":
+            return "Lower the learning rate or clip gradients and rewards; the last checkpoint was kept."
+    return "The traceback is in the rank's log."

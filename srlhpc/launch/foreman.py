@@ -1,0 +1,299 @@
+"""The foreman: runs one attempt in the foreground, watches it, ends it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Literal, TextIO
+
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.failures import Failure, RankEnd, failures, read_ends, signal_name
+from srlhpc.launch.lease import Lease
+from srlhpc.launch.local import LabelledRank, rank_program, start_ranks
+from srlhpc.launch.processes import kill_processes_of
+from srlhpc.launch.progress_line import ProgressLine, progress_text
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.shared_memory import remove_leftovers
+
+State = Literal["finished", "interrupted", "failed"]
+EXIT_CODES: dict[State, int] = {"finished": 0, "failed": 1, "interrupted": 130}
+
+_EXPENDABLE = ("actor", "evaluator")
+"""Roles whose death the others survive."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long the foreman waits for what, in seconds."""
+
+    start: float = 300.0
+    """For the coordinator to hear from all ranks."""
+    lost: float = 3.0
+    """For the coordinator to end a step that lost a rank which matters."""
+    leave: float = 30.0
+    """For the last ranks to leave once the outcome is written."""
+    renew: float = 10.0
+    """Between two renewals of the lease."""
+    poll: float = 0.1
+    """Between two looks."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended."""
+
+    state: State
+    reason: str
+    message: str
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.state]
+
+    @classmethod
+    def written(cls, attempt: AttemptPaths) -> Outcome | None:
+        """What the coordinator wrote when the step ended cleanly; None if it did not."""
+        content = read_json(attempt.outcome)
+        if content is None or content.get("state") not in EXIT_CODES:
+            return None
+        return cls(content["state"], str(content.get("reason", "")), str(content.get("message", "")))
+
+
+class Signals:
+    """The first SIGINT, SIGTERM or SIGHUP asks for a checkpoint and an end, the second for an end at once.
+
+    Args:
+        attempt: whose mailbox is used.
+        raises: whether the second raises KeyboardInterrupt, wherever the main thread is.
+    """
+
+    def __init__(self, attempt: AttemptPaths, *, raises: bool) -> None:
+        self._attempt = attempt
+        self._raises = raises
+        self.count = 0
+
+    @contextmanager
+    def caught(self) -> Iterator[Signals]:
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {number: signal.signal(number, self._note) for number in numbers}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.count += 1
+        if self.count == 1:
+            self._attempt.stop.touch()
+            how = "press Ctrl-C again" if number == signal.SIGINT else "send it again"
+            name = "" if number == signal.SIGINT else f"{signal_name(number)}: "
+            # A handler may interrupt a write to the same stream, so this goes past its buffer.
+            with suppress(OSError):
+                os.write(2, f"\n{name}checkpointing, {how} to end at once\n".encode())
+        elif self._raises:
+            raise KeyboardInterrupt
+
+
+class Foreman:
+    """One attempt of a run, under MPI on this machine.
+
+    Args:
+        paths: the run.
+        attempt: its new attempt, folders and files made.
+        ranks: all ranks of the plan.
+        program: command of a rank; None for `srlhpc.launch.rank`.
+        out: where progress and the summary go.
+        limits: how long to wait.
+    """
+
+    def __init__(
+        self,
+        paths: RunPaths,
+        attempt: AttemptPaths,
+        ranks: Sequence[LabelledRank],
+        *,
+        program: Sequence[str] | None = None,
+        out: TextIO | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._paths = paths
+        self._attempt = attempt
+        self._ranks = {rank.rank: rank for rank in ranks}
+        self._program = rank_program(attempt) if program is None else program
+        self._limits = limits or Limits()
+        self._progress = ProgressLine(out or sys.stderr)
+        self._lease = Lease(paths.lease)
+        self._signals = Signals(attempt, raises=False)
+        self._said_lost: set[int] = set()
+
+    def run(self) -> Outcome:
+        """Starts the ranks and stays until all are gone.
+
+        Raises:
+            UserError: somebody else runs this run, or there is no mpiexec.
+        """
+        with self._signals.caught():
+            self._lease.take(self._attempt.number)
+            try:
+                outcome = self._run_ranks()
+            finally:
+                self._lease.release()
+        self._progress.say(summary(self._paths, outcome))
+        return outcome
+
+    def _run_ranks(self) -> Outcome:
+        started = time.time()
+        mpiexec = start_ranks(self._attempt, list(self._ranks.values()), self._program)
+        try:
+            forced = self._watch(mpiexec)
+        except BaseException as error:
+            write_end(self._attempt, Outcome("failed", "foreman", f"the foreman failed: {error!r}"), started)
+            raise
+        finally:
+            # Nothing may stay, whatever happened above.
+            mpiexec.kill()
+            mpiexec.wait()
+            remaining = kill_processes_of(self._attempt.folder)
+            remove_leftovers(self._attempt)
+        if remaining:
+            self._progress.say(f"processes {remaining} cannot be killed (they wait for the kernel)")
+        outcome = Outcome.written(self._attempt) or forced or self._cause(mpiexec)
+        write_end(self._attempt, outcome, started)
+        return outcome
+
+    def _watch(self, mpiexec: subprocess.Popen[bytes]) -> Outcome | None:
+        """Returns when all ranks are gone or must go; then says why they must."""
+        clock = Deadlines(self._limits)
+        is_up = False
+        while mpiexec.poll() is None:
+            if self._signals.count > 1:
+                return Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
+            ends = read_ends(self._attempt)
+            if len(ends) == len(self._ranks):
+                clock.start("gone", 2.0)
+            self._check_losses(ends, clock)
+            if self._attempt.outcome.exists():
+                clock.start("leave", self._limits.leave)
+            is_up = self._look_at_status() or is_up
+            if not is_up and clock.passed("start"):
+                return self._missing(ends)
+            if any(clock.passed(name) for name in ("gone", "lost", "leave")):
+                return None
+            if clock.passed("renew"):
+                self._lease.renew()
+                clock.restart("renew", self._limits.renew)
+            time.sleep(self._limits.poll)
+        return None
+
+    def _check_losses(self, ends: dict[int, RankEnd], clock: Deadlines) -> None:
+        for end in ends.values():
+            if end.is_clean or end.rank in self._said_lost:
+                continue
+            self._said_lost.add(end.rank)
+            label = self._ranks[end.rank].label
+            expendable = label.startswith(_EXPENDABLE)
+            if not self._attempt.outcome.exists():
+                rest = "; the others go on" if expendable else ""
+                self._progress.say(f"{label} (rank {end.rank}) {end.text}{rest}")
+            if not expendable:
+                clock.start("lost", self._limits.lost)
+
+    def _look_at_status(self) -> bool:
+        """Shows progress; returns whether all ranks have reported at least once."""
+        status = read_json(self._paths.status) or {}
+        if status.get("attempt") != self._attempt.number or status.get("phase") == "starting":
+            self._progress.show(f"starting {len(self._ranks)} ranks", time.monotonic())
+            return False
+        self._progress.show(progress_text(status), time.monotonic())
+        return True
+
+    def _missing(self, ends: dict[int, RankEnd]) -> Outcome:
+        """Who did not come in time."""
+        status = read_json(self._paths.status) or {}
+        alive = {
+            entry.get("rank")
+            for entry in (status.get("ranks") or [] if status.get("attempt") == self._attempt.number else [])
+            if entry.get("alive")
+        }
+        missing = [f"{rank.label} (rank {rank.rank})" for rank in self._ranks.values() if rank.rank not in alive]
+        ended = "".join(f"; {self._ranks[end.rank].label} {end.text}" for end in ends.values())
+        return Outcome(
+            "failed",
+            "start",
+            f"not all ranks were up after {self._limits.start:.0f} s; missing: {', '.join(missing)}{ended}. "
+            f"Their logs are in {self._attempt.logs}",
+        )
+
+    def _cause(self, mpiexec: subprocess.Popen[bytes]) -> Outcome:
+        return cause(self._attempt, f"mpiexec ended with {mpiexec.returncode}; see {self._attempt.logs}/mpiexec.log")
+
+
+class Deadlines:
+    """Named times after which patience ends."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._times: dict[str, float] = {}
+        self.start("start", limits.start)
+        self.start("renew", limits.renew)
+
+    def start(self, name: str, seconds: float) -> None:
+        """Sets a deadline, unless it is set already."""
+        self._times.setdefault(name, time.monotonic() + seconds)
+
+    def restart(self, name: str, seconds: float) -> None:
+        self._times[name] = time.monotonic() + seconds
+
+    def passed(self, name: str) -> bool:
+        return name in self._times and time.monotonic() > self._times[name]
+
+
+def cause(attempt: AttemptPaths, otherwise: str) -> Outcome:
+    """The outcome of an attempt that ended without one: its first failure."""
+    found: list[Failure] = failures(attempt)
+    if not found:
+        return Outcome("failed", "killed", f"all ranks were gone without a word; {otherwise}")
+    first = found[0]
+    return Outcome("failed", "exception" if first.traceback else "killed", first.line)
+
+
+def write_end(attempt: AttemptPaths, outcome: Outcome, started: float) -> None:
+    """Writes the foreman's word on the end."""
+    now = time.time()
+    content: dict[str, Any] = {
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "message": outcome.message,
+        "time": now,
+        "seconds": now - started,
+    }
+    write_json(attempt.end, content, sync=True)
+
+
+def last_checkpoint(paths: RunPaths) -> str:
+    """`the last checkpoint is updates-000000042.h5`."""
+    files = sorted(paths.checkpoints.glob("updates-*.h5"))
+    return f"the last checkpoint is {files[-1].name}" if files else "there is no checkpoint"
+
+
+def summary(paths: RunPaths, outcome: Outcome) -> str:
+    """What happened, where the run is, and how to go on."""
+    status = read_json(paths.status) or {}
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    message = f": {outcome.message}" if outcome.message else ""
+    lines = [f"{outcome.state}{reason}{message}"]
+    if status:
+        lines.append(progress_text(status))
+    lines.append(f"run {paths.name} in {paths.folder}; {last_checkpoint(paths)}")
+    if outcome.state == "failed":
+        lines.append(f"more: srlhpc why {paths.name}; go on: srlhpc resume {paths.name}")
+    if outcome.state == "interrupted":
+        lines.append(f"go on: srlhpc resume {paths.name}")
+    return "\n".join(lines)

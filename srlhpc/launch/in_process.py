@@ -1,0 +1,97 @@
+"""The foreman of a serial run: all roles in this process, one after the other."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.foreman import Outcome, Signals, last_checkpoint, summary, write_end
+from srlhpc.launch.lease import Lease
+from srlhpc.launch.progress_line import ProgressLine, progress_text
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+
+class SerialForeman:
+    """One attempt of a run, in this process.
+
+    Args:
+        paths: the run.
+        attempt: its new attempt, folders and files made.
+        train: trains until the end and writes the outcome; obeys the mailbox at update boundaries.
+        out: where progress and the summary go.
+    """
+
+    def __init__(
+        self,
+        paths: RunPaths,
+        attempt: AttemptPaths,
+        train: Callable[[RunPaths, AttemptPaths], object],
+        out: TextIO | None = None,
+    ) -> None:
+        self._paths = paths
+        self._attempt = attempt
+        self._train = train
+        self._progress = ProgressLine(out or sys.stderr)
+        self._signals = Signals(attempt, raises=True)
+
+    def run(self) -> Outcome:
+        """Trains until the end.
+
+        Raises:
+            UserError: somebody else runs this run.
+            Exception: whatever training raises, for the traceback's sake; the end is written before.
+        """
+        lease = Lease(self._paths.lease)
+        with self._signals.caught():
+            lease.take(self._attempt.number)
+            try:
+                outcome = self._run_here(lease)
+            finally:
+                lease.release()
+        self._progress.say(summary(self._paths, outcome))
+        return outcome
+
+    def _run_here(self, lease: Lease) -> Outcome:
+        started = time.time()
+        try:
+            with self._reported(lease):
+                self._train(self._paths, self._attempt)
+            forced = None
+        except KeyboardInterrupt:
+            forced = Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
+        except BaseException as error:
+            text = " ".join(str(error).split())
+            failed = Outcome("failed", "exception", f"{type(error).__name__}: {text}")
+            write_end(self._attempt, Outcome.written(self._attempt) or failed, started)
+            raise
+        silent = Outcome("failed", "killed", "training ended without an outcome")
+        outcome = Outcome.written(self._attempt) or forced or silent
+        write_end(self._attempt, outcome, started)
+        return outcome
+
+    @contextmanager
+    def _reported(self, lease: Lease) -> Iterator[None]:
+        """Shows progress and renews the lease from a thread, meanwhile."""
+        over = threading.Event()
+        thread = threading.Thread(target=self._report, args=(lease, over), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _report(self, lease: Lease, over: threading.Event) -> None:
+        ticks = 0
+        while not over.wait(0.2):
+            ticks += 1
+            if ticks % 50 == 0:
+                lease.renew()
+            status = read_json(self._paths.status) or {}
+            if status.get("attempt") == self._attempt.number:
+                self._progress.show(progress_text(status), time.monotonic())

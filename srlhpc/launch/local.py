@@ -1,0 +1,158 @@
+"""Starting the ranks of one attempt on this machine, with mpiexec.
+
+mpiexec gets a session of its own, so that Ctrl-C reaches the foreman only, and dies with the foreman. Each rank runs
+under a small shell script that writes down how the rank ended and then succeeds, so that MPI's process manager never
+learns of a death and leaves the other ranks alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal, Protocol
+
+from srlhpc.launch.processes import ATTEMPT_VARIABLE, die_with_parent
+from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.objects import UserError
+
+Flavour = Literal["mpich", "openmpi4", "openmpi5"]
+
+_FOREIGN = ("PMI_", "PMIX_", "OMPI_COMM_", "HYDI_", "MPI_LOCAL")
+"""Variables that would tell a rank that it belongs to the MPI job that srlhpc itself was started from."""
+
+
+class LabelledRank(Protocol):
+    """What is needed of a rank of the plan."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def label(self) -> str: ...
+
+
+def start_ranks(
+    attempt: AttemptPaths, ranks: Sequence[LabelledRank], program: Sequence[str]
+) -> subprocess.Popen[bytes]:
+    """Starts all ranks of an attempt. Call it from the main thread: the ranks die when the calling thread ends.
+
+    Args:
+        attempt: its folders exist; logs and exit statuses go there.
+        ranks: all ranks of the plan.
+        program: command of a rank.
+
+    Raises:
+        UserError: there is no mpiexec.
+    """
+    script = attempt.folder / "rank.sh"
+    script.write_text(rank_script(attempt, ranks, program))
+    mpiexec = find_mpiexec()
+    with open(attempt.logs / "mpiexec.log", "ab") as log:
+        return subprocess.Popen(
+            mpiexec_command(mpiexec, flavour(mpiexec), len(ranks), script),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=rank_environment(os.environ, attempt),
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+
+
+def find_mpiexec() -> str:
+    """The mpiexec beside this Python, as the mpich wheel installs it, else the one on PATH.
+
+    Raises:
+        UserError: there is none.
+    """
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec")
+    if found is None:
+        raise UserError(f"no mpiexec beside {sys.executable} and none on PATH. Install one: pip install mpich")
+    return found
+
+
+@cache
+def flavour(mpiexec: str) -> Flavour:
+    """Which MPI an mpiexec belongs to.
+
+    Raises:
+        UserError: it does not run, or is of neither MPICH's nor Open MPI's kind.
+    """
+    try:
+        done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"{mpiexec} --version failed: {error}. Install an MPI that works: pip install mpich") from None
+    text = done.stdout + done.stderr
+    if "HYDRA" in text or "MPICH" in text:
+        return "mpich"
+    if "Open MPI" in text or "OpenRTE" in text:
+        return "openmpi4" if any(f" {major}." in text for major in (2, 3, 4)) else "openmpi5"
+    raise UserError(
+        f"{mpiexec} is neither MPICH's nor Open MPI's; it says: {text.strip()[:200]!r}. Use one: pip install mpich"
+    )
+
+
+def mpiexec_command(mpiexec: str, kind: Flavour, ranks: int, script: Path) -> list[str]:
+    """The command that starts all ranks on this machine, more of them than cores if need be."""
+    match kind:
+        case "mpich":
+            # An srlhpc that runs inside a Slurm job must still start its ranks here, and not by srun.
+            options = ["-launcher", "fork", "-rmk", "user", "-host", "localhost", "-disable-auto-cleanup"]
+        case "openmpi4":
+            options = ["--oversubscribe"]
+        case "openmpi5":
+            options = ["--map-by", ":OVERSUBSCRIBE"]
+    # With setpriv a rank's script also dies when only MPI's local process manager is killed.
+    guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+    return [mpiexec, *options, "-n", str(ranks), *guard, "sh", str(script)]
+
+
+def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths) -> dict[str, str]:
+    """The environment of the ranks: one thread each, quiet waiting, no use of cross-memory attach."""
+    environment = {key: value for key, value in outer.items() if not key.startswith(_FOREIGN)}
+    environment |= {
+        ATTEMPT_VARIABLE: str(attempt.folder),
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "HDF5_USE_FILE_LOCKING": "FALSE",
+        "PYTHONUNBUFFERED": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    # With cross-memory attach, a sender that dies in the middle of a message takes the receiver with it.
+    environment.setdefault("UCX_TLS", "^cma")
+    return environment
+
+
+def rank_script(attempt: AttemptPaths, ranks: Sequence[LabelledRank], program: Sequence[str]) -> str:
+    """The shell script around each rank."""
+    logs = "\n".join(f"  {rank.rank}) log={shlex.quote(str(attempt.log(rank.rank, rank.label)))} ;;" for rank in ranks)
+    return f"""\
+#!/bin/sh
+# MPICH's process manager sends USR1 to the ranks when one has died.
+trap '' USR1
+rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}
+case "$rank" in
+{logs}
+  *) echo "rank '$rank' is not in the plan of {len(ranks)} ranks; which MPI started this?" >&2; exit 1 ;;
+esac
+exec >>"$log" 2>&1
+{shlex.join(program)}
+echo "$? $(date +%s.%N)" >{shlex.quote(str(attempt.exits))}/"$rank"
+exit 0
+"""
+
+
+def rank_program(attempt: AttemptPaths) -> list[str]:
+    """The command of a rank."""
+    run = attempt.folder.parent.parent
+    return [sys.executable, "-m", "srlhpc.launch.rank", str(run), str(attempt.number)]

@@ -1,0 +1,114 @@
+"""Processes of this host: who is alive, and which belong to an attempt (Linux, from /proc)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ATTEMPT_VARIABLE = "SRLHPC_ATTEMPT"
+"""Environment variable with the folder of the attempt; every process of it inherits it, and nobody else has it."""
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class ProcessIdentity:
+    """A process that no later process can be taken for."""
+
+    host: str
+    pid: int
+    started: str
+    """Boot of the host and start time since then."""
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessIdentity | None:
+        """The identity of a process of this host; None if there is none or it is a zombie."""
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+            boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        except OSError:
+            return None
+        # The command's name, in parentheses, may itself have spaces and parentheses.
+        fields = stat[stat.rindex(")") + 2 :].split()
+        if fields[0] in "ZX":
+            return None
+        return cls(socket.gethostname(), pid, f"{boot}:{fields[19]}")
+
+    @classmethod
+    def own(cls) -> ProcessIdentity:
+        identity = cls.of(os.getpid())
+        assert identity, "/proc is not mounted"
+        return identity
+
+    @classmethod
+    def from_json(cls, content: Any) -> ProcessIdentity | None:
+        try:
+            return cls(str(content["host"]), int(content["pid"]), str(content["started"]))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def is_here(self) -> bool:
+        return self.host == socket.gethostname()
+
+    def is_alive(self) -> bool:
+        """Whether it still runs. Only its own host can tell."""
+        return ProcessIdentity.of(self.pid) == self
+
+
+def die_with_parent() -> None:
+    """Asks the kernel to kill this process when the thread that forked it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def processes_of(attempt: Path) -> list[int]:
+    """Processes of this host that were started for an attempt, this one excepted."""
+    mark = f"{ATTEMPT_VARIABLE}={attempt}".encode()
+    return [pid for pid in _all_pids() if pid != os.getpid() and mark in _environment(pid)]
+
+
+def kill_processes_of(attempt: Path, within_seconds: float = 5.0) -> list[int]:
+    """Kills what still runs of an attempt; returns what could not be killed in that time."""
+    limit = time.monotonic() + within_seconds
+    while remaining := processes_of(attempt):
+        for pid in remaining:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > limit:
+            return remaining
+        time.sleep(0.005)
+    return []
+
+
+def is_mapped(path: Path) -> bool:
+    """Whether a live process of this user has a file in its memory."""
+    wanted = f" {path}\n".encode()
+    for pid in _all_pids():
+        with contextlib.suppress(OSError):
+            if wanted in Path(f"/proc/{pid}/maps").read_bytes():
+                return True
+    return False
+
+
+def _all_pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        # Empty for a zombie, refused for another user's process.
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
