@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import PositiveInt
+from pydantic import PositiveInt, model_validator
 
 from srlhpc.environment import Kind
-from srlhpc.objects import UserError
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.modules import NetworkSettings
 
@@ -25,12 +24,14 @@ class Settings(NetworkSettings):
     shared: bool | None = None
     """Whether policy and value use the same layers; null: shared with memory, separate without."""
 
-    def check(self, kind: Kind) -> None:
+    @model_validator(mode="after")
+    def _check_shared(self) -> Self:
         if self.shared is False and self.recurrent is not None:
-            raise UserError(
-                "network mlp: shared is false, but with memory (recurrent) policy and value use the same layers; "
+            raise ValueError(
+                "shared is false, but with memory (recurrent) policy and value use the same layers; "
                 "set shared to null or true, or recurrent to null"
             )
+        return self
 
 
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
@@ -40,7 +41,6 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
     from srlhpc.policies.recurrent import build_memory
     from srlhpc.policies.torsos import MlpTorso
 
-    settings.check(kind)
     encoder = ObservationEncoder(kind.observations, images=False, normalize=normalize.observations)
     torso = MlpTorso(encoder.vector_size, settings.hidden, settings.activation)
     memory, value_torso = None, None

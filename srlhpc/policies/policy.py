@@ -108,7 +108,8 @@ class Policy(nn.Module, ABC):
         Returns:
             float64, flat, of a size that does not depend on the data.
         """
-        return torch.empty(0, dtype=torch.float64, device=returns.device)
+        del observations, valid
+        return returns.new_empty(0, dtype=torch.float64)
 
     def update_normalizers(self, sums: Tensor) -> None:
         """Takes the records that `sums` stand for into the running statistics."""

@@ -9,11 +9,61 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+_BUCKET_FACTOR = 4
+"""Pieces of one bucket differ at most by this factor in length, which bounds the padding."""
+
+
+class Bucket(NamedTuple):
+    """Pieces of similar length side by side; shorter ones are padded with repeated records."""
+
+    records: Tensor
+    """int64 `[L, pieces]`: the record, t * B + b, of each step of each piece."""
+    columns: Tensor
+    """int64 `[pieces]`: where each piece comes from."""
+    from_start: Tensor
+    """bool `[pieces, 1]`: whether it starts at t = 0, and so from the fragment's state."""
+
+
+class Pieces(NamedTuple):
+    """The columns of a fragment cut at their resets."""
+
+    buckets: list[Bucket]
+    places: Tensor
+    """int64 `[T * B]`: where each record is among the steps of all buckets, one after the other."""
+
+
+def cut_at_resets(first_TB: Tensor) -> Pieces:
+    """Cuts every column before each record with `first`, and at t = 0."""
+    device = first_TB.device
+    steps, columns = first_TB.shape
+    starts_BT = first_TB.cpu().T.clone()
+    starts_BT[:, 0] = True
+    starts = starts_BT.flatten().nonzero().flatten()
+    lengths = torch.diff(starts, append=torch.tensor([steps * columns]))
+    places = torch.empty(steps * columns, dtype=torch.int64)
+    buckets = []
+    offset, longest = 0, steps
+    while longest > 0:
+        shortest = longest // _BUCKET_FACTOR
+        taken = (lengths > shortest) & (lengths <= longest)
+        longest = shortest
+        if not bool(taken.any()):
+            continue
+        begins, sizes = starts[taken], lengths[taken]
+        k = torch.arange(int(sizes.max())).unsqueeze(1)
+        by_column = begins + torch.minimum(k, sizes - 1)
+        records = by_column % steps * columns + by_column // steps
+        exists = k < sizes
+        places[records[exists]] = offset + exists.flatten().nonzero().flatten()
+        offset += records.numel()
+        from_start = (begins % steps == 0).unsqueeze(1)
+        buckets.append(Bucket(records.to(device), (begins // steps).to(device), from_start.to(device)))
+    return Pieces(buckets, places.to(device))
 
 
 class Memory(nn.Module, ABC):
@@ -47,27 +97,30 @@ class Memory(nn.Module, ABC):
     def forward(self, x_TBF: Tensor, state: Mapping[str, Tensor], first_TB: Tensor) -> Tensor:
         """Outputs `[T, B, H]`, equal to T calls of `step` within rounding.
 
-        The fragment is cut before every record where any column starts an episode; each piece is one call.
+        Without resets after t = 0 it is one call; otherwise the columns are cut at their resets, and pieces of similar
+        length run side by side.
         """
-        starts = first_TB.any(1).nonzero().flatten().tolist()
-        resets = set(starts)
-        outputs = []
+        state = _reset(state, first_TB[0])
         with _float32(x_TBF):
             x_TBF = x_TBF.float()
-            for begin, end in pairwise(sorted({0, *starts, len(x_TBF)})):
-                if begin in resets:
-                    state = _reset(state, first_TB[begin])
-                output, state = self._scan(x_TBF[begin:end], state)
-                outputs.append(output)
-        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+            if not bool(first_TB[1:].any()):
+                return self._scan(x_TBF, state)
+            pieces = cut_at_resets(first_TB)
+            rows = x_TBF.flatten(0, 1)
+            outputs = []
+            for bucket in pieces.buckets:
+                x_LPF = rows.index_select(0, bucket.records.flatten()).view(*bucket.records.shape, -1)
+                starts = {name: units[bucket.columns] * bucket.from_start for name, units in state.items()}
+                outputs.append(self._scan(x_LPF, starts).flatten(0, 1))
+            return torch.cat(outputs).index_select(0, pieces.places).view(*first_TB.shape, self.size)
 
     @abstractmethod
     def _step(self, x_NF: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """One step without reset."""
 
     @abstractmethod
-    def _scan(self, x_TBF: Tensor, state: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Steps without resets: outputs `[T, B, H]` and the state after them."""
+    def _scan(self, x_TBF: Tensor, state: Mapping[str, Tensor]) -> Tensor:
+        """Outputs `[T, B, H]` of steps without resets."""
 
     def _weights(self) -> list[Tensor]:
         return [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
@@ -85,10 +138,9 @@ class LstmMemory(Memory):
         h, c = torch.lstm_cell(x_NF, (state["h"], state["c"]), *self._weights())
         return {"h": h, "c": c}
 
-    def _scan(self, x_TBF: Tensor, state: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        before = (state["h"].unsqueeze(0), state["c"].unsqueeze(0))
-        output, h, c = torch.lstm(x_TBF, before, self._weights(), True, 1, 0.0, self.training, False, False)
-        return output, {"h": h[0], "c": c[0]}
+    def _scan(self, x_TBF: Tensor, state: Mapping[str, Tensor]) -> Tensor:
+        before = [state["h"].unsqueeze(0), state["c"].unsqueeze(0)]
+        return torch.lstm(x_TBF, before, self._weights(), True, 1, 0.0, self.training, False, False)[0]
 
 
 class GruMemory(Memory):
@@ -102,10 +154,9 @@ class GruMemory(Memory):
     def _step(self, x_NF: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {"h": torch.gru_cell(x_NF, state["h"], *self._weights())}
 
-    def _scan(self, x_TBF: Tensor, state: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    def _scan(self, x_TBF: Tensor, state: Mapping[str, Tensor]) -> Tensor:
         before = state["h"].unsqueeze(0)
-        output, h = torch.gru(x_TBF, before, self._weights(), True, 1, 0.0, self.training, False, False)
-        return output, {"h": h[0]}
+        return torch.gru(x_TBF, before, self._weights(), True, 1, 0.0, self.training, False, False)[0]
 
 
 def build_memory(kind: Literal["lstm", "gru"], features: int, size: int) -> Memory:

@@ -14,9 +14,11 @@ from torch import Tensor
 def rollout_slots(version: int, started: int, lost: int, *, batch: int, max_policy_lag: int) -> int:
     """Fragments that may still start so that none is trained more than `max_policy_lag` updates late.
 
-    Every fragment that was started and not lost is trained in order of arrival, `batch` at a time, so the last of
-    `started - lost` fragments is trained at version `(started - lost - 1) // batch` at the latest. A fragment started
-    now acts with `version` or newer, hence the bound. A fragment that is declared lost must never be trained after.
+    Why: `version * batch` of the `started - lost` fragments are trained already, so at `max_policy_lag` 0 at most
+    `batch` are open, all of which the next update needs, in whatever order they arrive. Above 0, fragments trained in
+    the order of their starts keep the bound too: at most `(version + 1 + max_policy_lag) * batch` come before the end
+    of the last one's batch. One that is overtaken by later ones may become older; the trainer then drops it, and it
+    counts as lost. A fragment that was declared lost must never be trained after.
 
     Args:
         version: the trainer's version now.

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from srlhpc.rl.normalization import RunningMoments
+
+
+def rows(count: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(count, 3, generator=torch.Generator().manual_seed(seed)) * 4 + 100
+
+
+def everything(part: torch.Tensor) -> torch.Tensor:
+    return torch.ones(len(part), dtype=torch.bool)
+
+
+def merged(*parts: torch.Tensor) -> RunningMoments:
+    moments = RunningMoments(3)
+    for part in parts:
+        moments.merge(moments.sums(part, everything(part)))
+    return moments
+
+
+def test_moments_merged_in_parts_equal_those_of_all_rows() -> None:
+    data = rows(1000)
+    moments = merged(data[:1], data[1:300], data[300:])
+    assert moments.count.item() == 1000
+    torch.testing.assert_close(moments.mean, data.double().mean(0))
+    torch.testing.assert_close(moments.m2 / 1000, data.double().var(0, correction=0))
+
+
+def test_moments_by_hand() -> None:
+    moments = RunningMoments(1)
+    for part in ([[0.0], [2.0]], [[4.0], [6.0]]):
+        moments.merge(moments.sums(torch.tensor(part), torch.tensor([True, True])))
+    assert (moments.mean.item(), moments.m2.item()) == (3.0, 9 + 1 + 1 + 9)
+
+
+def test_sums_added_over_two_trainers_equal_those_of_one() -> None:
+    data = rows(100)
+    split, whole = merged(rows(10, seed=1)), merged(rows(10, seed=1))
+    split.merge(split.sums(data[:30], everything(data[:30])) + split.sums(data[30:], everything(data[30:])))
+    whole.merge(whole.sums(data, everything(data)))
+    torch.testing.assert_close(split.state_dict(), whole.state_dict())
+
+
+def test_invalid_rows_count_in_nothing_even_if_not_finite() -> None:
+    data = rows(10)
+    data[3] = float("nan")
+    valid = everything(data)
+    valid[3] = False
+    moments = RunningMoments(3)
+    moments.merge(moments.sums(data, valid))
+    torch.testing.assert_close(moments.state_dict(), merged(data[valid]).state_dict())
+
+
+def test_merge_without_rows_changes_nothing() -> None:
+    moments = merged(rows(5))
+    before = {name: tensor.clone() for name, tensor in moments.state_dict().items()}
+    moments.merge(torch.zeros(moments.sums_size, dtype=torch.float64))
+    assert all(torch.equal(before[name], tensor) for name, tensor in moments.state_dict().items())
+
+
+def test_normalize_before_the_first_merge_is_the_identity() -> None:
+    assert torch.equal(RunningMoments(3).normalize(rows(4)), rows(4))
+
+
+def test_normalized_rows_have_zero_mean_and_unit_variance() -> None:
+    data = rows(1000)
+    normalized = merged(data).normalize(data)
+    assert normalized.mean(0).tolist() == pytest.approx([0.0] * 3, abs=1e-4)
+    assert normalized.std(0, correction=0).tolist() == pytest.approx([1.0] * 3, abs=1e-4)
+
+
+def test_denormalize_is_the_inverse_of_normalize() -> None:
+    moments = merged(rows(50))
+    torch.testing.assert_close(moments.denormalize(moments.normalize(rows(20, seed=2))), rows(20, seed=2))
+
+
+def test_constant_rows_normalize_to_zero() -> None:
+    constant = torch.full((10, 3), 5.0)
+    assert merged(constant).normalize(constant).tolist() == torch.zeros(10, 3).tolist()
