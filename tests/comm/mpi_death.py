@@ -1,0 +1,87 @@
+"""One rank of a world in which rank 2 kills itself in mid-message: `... mpi_death POOL FOLDER` (POOL 0: rows)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from srlhpc.comm.channel import Fabric, Inbox, Outbox
+from srlhpc.comm.mpi import MpiFabric, finalize_or_exit, start_mpi
+from tests.comm.scenarios import NUMBER, SENDERS, WIDE, links
+
+SURVIVOR, VICTIM = SENDERS
+SURVIVOR_MESSAGES = 300
+VICTIM_MESSAGES = 20
+SILENCE_SECONDS = 0.3
+
+
+def send(outbox: Outbox, number: int) -> None:
+    while (message := outbox.acquire()) is None:
+        time.sleep(50e-6)
+    message.header[NUMBER] = number
+    message.fields["values"][:] = number
+    outbox.send(message)
+
+
+def die(outbox: Outbox) -> None:
+    for number in range(VICTIM_MESSAGES):
+        send(outbox, number)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def survive(outbox: Outbox) -> None:
+    for number in range(SURVIVOR_MESSAGES):
+        send(outbox, number)
+        time.sleep(2e-3)
+    outbox.send_last()
+    while not outbox.is_drained:
+        outbox.poll()
+        time.sleep(50e-6)
+
+
+def receive(inbox: Inbox) -> dict[str, object]:
+    """Forgets the victim when it has been silent for a while."""
+    numbers: dict[int, list[int]] = {SURVIVOR: [], VICTIM: []}
+    torn, heard, is_forgotten = 0, time.monotonic(), False
+    while not inbox.is_finished:
+        inbox.poll()
+        while (message := inbox.take()) is not None:
+            number = int(message.header[NUMBER])
+            numbers[message.sender].append(number)
+            torn += not (message.fields["values"] == number).all()
+            heard = time.monotonic() if message.sender == VICTIM else heard
+            inbox.release(message)
+        if numbers[VICTIM] and not is_forgotten and time.monotonic() - heard > SILENCE_SECONDS:
+            inbox.forget(VICTIM)
+            is_forgotten = True
+        time.sleep(20e-6)
+    start = time.monotonic()
+    inbox.close()
+    return {
+        "survivor": numbers[SURVIVOR],
+        "victim": numbers[VICTIM],
+        "torn": torn,
+        "close_seconds": time.monotonic() - start,
+    }
+
+
+def main(pool: int, folder: str) -> None:
+    logging.basicConfig()
+    world = start_mpi(3, timeout_seconds=30)
+    fabric: Fabric = MpiFabric(world.comm, {address: address for address in range(3)})
+    if world.rank == 0:
+        result = receive(fabric.inbox(links(), WIDE, pool=pool or None))
+        Path(folder, "result.json").write_text(json.dumps(result))
+    else:
+        outbox = fabric.outbox(links()[world.rank - 1], WIDE, slots=3)
+        (survive if world.rank == SURVIVOR else die)(outbox)
+    finalize_or_exit(world, 0.5)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,23 @@
+"""A sender that vanishes in mid-message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.comm.launching import run_ranks
+from tests.comm.mpi_death import SURVIVOR_MESSAGES, VICTIM_MESSAGES
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("pool", [0, 6], ids=["rows", "pool"])
+def test_receiver_goes_on_with_the_others_and_finishes_when_a_sender_is_killed(pool: int, tmp_path: Path) -> None:
+    run_ranks(3, "tests.comm.mpi_death", str(pool), str(tmp_path), survive=True)
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["survivor"] == list(range(SURVIVOR_MESSAGES))
+    assert result["victim"] == list(range(len(result["victim"])))
+    assert 0 < len(result["victim"]) <= VICTIM_MESSAGES
+    assert result["torn"] == 0
+    assert result["close_seconds"] < 2.0
