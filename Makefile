@@ -16,8 +16,7 @@ venv-test: $(VENV)/.installed-test
 
 test: export OMP_NUM_THREADS ?= 1
 test: lint types
-	$(BIN)/python -m pytest -m "not mpi"
-	$(MAKE) test-mpi-3
+	$(BIN)/python -m pytest -m ""
 
 lint: venv-test
 	$(BIN)/ruff format --check .
@@ -30,7 +29,7 @@ format: venv-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Every rank runs the same tests, for example `make test-mpi-4`.
+# The MPI tests alone, on every rank of a world, for example `make test-mpi-4`.
 test-mpi-%: export OMP_NUM_THREADS ?= 1
 test-mpi-%: venv-test
 	$(BIN)/mpiexec -n $* $(BIN)/python -m pytest -q -m mpi -p no:cacheprovider

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import shutil
 
+import hypothesis
 import pytest
+
+# A busy machine is slow now and then, and a test that fails must fail again.
+hypothesis.settings.register_profile("srlhpc", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("srlhpc")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
