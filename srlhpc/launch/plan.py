@@ -92,6 +92,14 @@ class Plan:
     def coordinator(self) -> RolePlan:
         return self.roles[0]
 
+    def spokesman(self, rank: int) -> RolePlan | None:
+        """The role in whose name a rank reports: its first that is not the coordinator."""
+        return next((role for role in self.ranks[rank].roles if role.name != "coordinator"), None)
+
+    def addresses(self, rank: int) -> tuple[int, ...]:
+        """Addresses of the rank's roles."""
+        return tuple(role.address for role in self.ranks[rank].roles)
+
     def named(self, name: RoleName) -> tuple[RolePlan, ...]:
         """All roles of that name, in order."""
         return tuple(role for role in self.roles if role.name == name)
@@ -137,6 +145,26 @@ class Plan:
         policies = list(self.spec.policies)
         place = policies.index(policy) if policy else 0
         return Link(stream, source.address, destination.address, group % self.spec.actors.ring * len(policies) + place)
+
+    def subscribers(self, policy: str) -> tuple[RolePlan, ...]:
+        """Roles that act with the policy's parameters."""
+        return tuple(
+            role
+            for role in self.roles
+            if role.name == "evaluator" or (role.name == "policy_server" and role.policy in (None, policy))
+        )
+
+    def groups_fed(self, trainer: RolePlan) -> tuple[tuple[RolePlan, int], ...]:
+        """Groups (actor, number) whose blocks go to a trainer."""
+        numbered = ((actor, self.group_number(actor, place)) for actor, place in self.groups)
+        return tuple(
+            (actor, group) for actor, group in numbered if self.trainer_of(group, trainer.policy or "") is trainer
+        )
+
+    def groups_served(self, server: RolePlan, policy: str) -> tuple[tuple[RolePlan, int], ...]:
+        """Groups (actor, number) that a policy server acts for."""
+        numbered = ((actor, self.group_number(actor, place)) for actor, place in self.groups)
+        return tuple((actor, group) for actor, group in numbered if self.server_of(group, policy) is server)
 
     def pool_link(self, stream: Stream, source: RolePlan, destination: RolePlan) -> Link:
         """A link into a pool that any slot of the receiver takes."""
@@ -389,10 +417,10 @@ def plan_table(made: Plan) -> str:
 
 
 def _feeds(made: Plan, rank: RankPlan) -> str:
-    if not any(role.name == "actor" for role in rank.roles):
+    actors = [role for role in rank.roles if role.name == "actor"]
+    groups = [made.group_number(actor, place) for actor in actors for place in range(made.spec.actors.ring)]
+    if not groups:
         return ""
-    (actor,) = (role for role in rank.roles if role.name == "actor")
-    groups = [made.group_number(actor, place) for place in range(made.spec.actors.ring)]
     trainers = {made.trainer_of(g, p).label for g in groups for p in made.trained_policies}
     servers = {made.server_of(g, s.policy).label for g in groups for s in made.seats}
     return f"{', '.join(sorted(trainers))}; served by {', '.join(sorted(servers))}"

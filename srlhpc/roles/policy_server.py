@@ -7,28 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from srlhpc.comm.channel import Inbox, Message, Outbox
+from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.data.blocks import ReplyHeader, RequestHeader
 from srlhpc.policies.policy import Acted, Policy, read_vector
 from srlhpc.roles.role import Role
-
-
-class Subscription(Protocol):
-    """Where new parameters come from (comm/parameters.py)."""
-
-    version: int
-    """Of the newest vector; -1 before the first."""
-    vector: NDArray[np.float32]
-
-    def poll(self) -> bool:
-        """Takes in what is new; true if the version changed."""
 
 
 class ServedPolicy:
@@ -37,7 +26,7 @@ class ServedPolicy:
     def __init__(
         self,
         policy: Policy,
-        subscription: Subscription | None,
+        subscription: ParameterSubscription | None,
         requests: Inbox,
         replies: Mapping[int, Outbox],
         *,
@@ -158,6 +147,8 @@ class ServedPolicy:
 
     def close(self) -> None:
         self._requests.close()
+        if self._subscription is not None:
+            self._subscription.close()
 
 
 class PolicyServer(Role):

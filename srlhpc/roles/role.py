@@ -30,6 +30,11 @@ class Role(ABC):
     def is_done(self) -> bool:
         """Whether the role has ended after `obey` was told to stop."""
 
+    @property
+    def has_news(self) -> bool:
+        """Whether the coordinator should hear at once, or the role waits for its answer."""
+        return False
+
     def obey(self, command: Command) -> None:
         """Takes note of what the coordinator wants."""
         return None

@@ -289,8 +289,7 @@ class Trainer(Role):
 
     @property
     def has_news(self) -> bool:
-        """Whether an update has ended since the last report."""
-        return bool(self._events)
+        return bool(self._events) or self._holding or (self._at_limit and not self._stopping)
 
     def counters(self) -> dict[str, float]:
         return {

@@ -1,0 +1,255 @@
+"""Makes trainers, policy servers and evaluators from the plan: everything that needs torch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from srlhpc.algorithms.algorithm import Context
+from srlhpc.comm.channel import Fabric, Stream
+from srlhpc.comm.mpi import MpiWorld
+from srlhpc.comm.node_window import share_on_node
+from srlhpc.comm.parameters import (
+    PULL_LAYOUT,
+    SUBSCRIPTION_SLOTS,
+    LinkSubscription,
+    LocalSubscription,
+    ParameterSource,
+    ParameterSubscription,
+    parameter_layout,
+)
+from srlhpc.comm.process_group import join_trainers
+from srlhpc.comm.shared_parameters import SharedSubscription, Succession
+from srlhpc.launch.assemble_actor import episode_summary
+from srlhpc.launch.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan
+from srlhpc.launch.seeds import seed_of
+from srlhpc.launch.wiring import Wiring
+from srlhpc.objects import UserError, load_module
+from srlhpc.policies.policy import Policy, vector_size
+from srlhpc.roles.evaluator import Evaluator, Player
+from srlhpc.roles.grants import Granter
+from srlhpc.roles.parts import PartSender
+from srlhpc.roles.policy_server import PolicyServer, ServedPolicy
+from srlhpc.roles.staging import Staging
+from srlhpc.roles.trainer import Counters, Trainer, TrainerSettings, load_part
+
+LEADER_PATIENCE_SECONDS = 30.0
+
+
+class LearningRoles:
+    """The torch roles of one rank. Make trainers first: their servers read the parameters directly.
+
+    Args:
+        world: None in a serial run.
+        restored: the checkpoint's tree that this attempt goes on from, or None.
+        restart: how often the run was started before without exact state; part of the seeds that may differ.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        wiring: Wiring,
+        fabric: Fabric,
+        world: MpiWorld | None,
+        *,
+        restored: Mapping[str, Any] | None,
+        restart: int,
+    ) -> None:
+        self._plan, self._wiring, self._fabric, self._world = plan, wiring, fabric, world
+        self._restored, self._restart = restored, restart
+        self._sources: dict[str, ParameterSource] = {}
+        precision = plan.spec.trainers.precision
+        self._autocast = torch.bfloat16 if precision == "bfloat16" else None
+
+    # --- policies and parameters ---------------------------------------------------------------------------------
+
+    def policy(self, name: str, device: torch.device) -> Policy:
+        """A new network with the run's initial parameters, equal on every rank."""
+        spec = self._plan.spec.policies[name]
+        torch.manual_seed(seed_of(self._plan.spec.seed, "policy", list(self._plan.spec.policies).index(name)))
+        module = load_module(spec.network.kind, "srlhpc.policies")
+        policy: Policy = module.build(spec.network, self._plan.shapes(name).kind, spec.normalize)
+        return policy.to(device)
+
+    def device(self, wanted: str, rank: int) -> torch.device:
+        """The GPU of this rank's place on its node, or the CPU."""
+        if wanted == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
+            return torch.device("cpu")
+        if not torch.cuda.is_available():
+            raise UserError("trainers.device or policy_servers.device is cuda, but torch sees no GPU here")
+        nodes = self._world.nodes if self._world else (0,)
+        on_node = [r.rank for r in self._plan.ranks if r.needs_torch and nodes[r.rank] == nodes[rank]]
+        device = torch.device("cuda", on_node.index(rank) % torch.cuda.device_count())
+        torch.cuda.set_device(device)
+        return device
+
+    def _source(self, name: str, trainer: RolePlan, size: int) -> ParameterSource:
+        plan = self._plan
+        remote = [role for role in plan.subscribers(name) if role.rank != trainer.rank]
+        links = [plan.link(Stream.PULLS, role, trainer, 0, name) for role in remote]
+        pulls = [self._fabric.inbox(links, PULL_LAYOUT)] if links else []
+        outboxes = {
+            role.address: self._fabric.outbox(
+                plan.link(Stream.PARAMETERS, trainer, role, 0, name),
+                parameter_layout(size),
+                slots=1,
+                synchronous=False,
+            )
+            for role in remote
+        }
+        self._sources[name] = ParameterSource(size, pulls, outboxes)
+        return self._sources[name]
+
+    def _subscription(self, name: str, role: RolePlan, size: int) -> ParameterSubscription | None:
+        """How a role gets a policy's parameters; None: nobody trains it."""
+        plan = self._plan
+        if not plan.trainers(name):
+            return None
+        first = plan.trainers(name)[0]
+        if first.rank == role.rank:
+            return LocalSubscription(self._sources[name])
+        pulls = self._fabric.outbox(plan.link(Stream.PULLS, role, first, 0, name), PULL_LAYOUT, slots=1)
+        parameters = self._fabric.inbox(
+            [plan.link(Stream.PARAMETERS, first, role, 0, name)], parameter_layout(size), pool=SUBSCRIPTION_SLOTS
+        )
+        upstream = LinkSubscription(size, pulls, parameters)
+        assert self._world is not None
+        ranks = [subscriber.rank for subscriber in plan.subscribers(name) if subscriber.rank != first.rank]
+        share = share_on_node(self._world, ranks, size, tag=list(plan.spec.policies).index(name))
+        if share is None:
+            return upstream
+        succession = Succession(share.place, len(share.members), LEADER_PATIENCE_SECONDS, time.monotonic)
+        return SharedSubscription(share.memory, share.place, upstream, size, succession)
+
+    # --- roles ---------------------------------------------------------------------------------------------------
+
+    def trainer(self, role: RolePlan) -> Trainer:
+        plan, name = self._plan, role.policy or ""
+        spec = plan.spec.policies[name]
+        torch.set_num_threads(plan.spec.trainers.threads)
+        device = self.device(plan.spec.trainers.device, role.rank)
+        policy = self.policy(name, device)
+        reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
+        context = Context(
+            reducer, device, self._autocast, seed_of(plan.spec.seed, "trainer", *map(ord, name), role.index)
+        )
+        algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(spec.algorithm, policy, context)
+        counters = Counters()
+        if self._restored is not None:
+            counters = load_part(self._part(name), policy, algorithm)
+        first = role.index == 0
+        columns = plan.block_fragments(name)
+        return Trainer(
+            role.label,
+            self._settings(name),
+            policy,
+            algorithm,
+            reducer,
+            self._wiring.blocks(role),
+            (self._staging(name, columns, device), self._staging(name, columns, device)),
+            source=self._source(name, role, vector_size(policy)) if first else None,
+            parts=PartSender(self._wiring.part_outbox(role)) if first else None,
+            granter=self._granter(role, counters.updates) if plan.needs_grants(name) else None,
+            counters=counters,
+        )
+
+    def _part(self, name: str) -> Mapping[str, Any]:
+        assert self._restored is not None
+        policies = self._restored["policies"]
+        if name not in policies:
+            raise UserError(f"the checkpoint has no policy '{name}' (it has {', '.join(policies)}); use `srlhpc run`")
+        part: Mapping[str, Any] = policies[name]
+        return part
+
+    def _staging(self, name: str, columns: int, device: torch.device) -> Staging:
+        return Staging(self._plan.block_layout(name), self._plan.batch_blocks(name), columns, device)
+
+    def _settings(self, name: str) -> TrainerSettings:
+        plan, spec = self._plan, self._plan.spec
+        leads = name == plan.trained_policies[0]
+        every = spec.checkpoint.every_updates or (SERIAL_CHECKPOINT_UPDATES if plan.serial else None)
+        return TrainerSettings(
+            policy=name,
+            burn_in=spec.policies[name].batch.burn_in_steps,
+            max_policy_lag=spec.policies[name].max_policy_lag,
+            prefetch=spec.trainers.prefetch,
+            stop_steps=spec.stop.steps if leads else None,
+            stop_updates=spec.stop.updates if leads else None,
+            checkpoint_updates=every if leads else None,
+            holds=plan.serial,
+        )
+
+    def _granter(self, role: RolePlan, version: int) -> Granter:
+        plan, name = self._plan, role.policy or ""
+        requests, grants = self._wiring.grant_ends(role)
+        return Granter(
+            requests,
+            grants,
+            fragments=plan.block_fragments(name),
+            batch=plan.spec.policies[name].batch.fragments,
+            max_policy_lag=0,
+            version=version,
+        )
+
+    def policy_server(self, role: RolePlan) -> PolicyServer:
+        plan = self._plan
+        if not any(r.name == "trainer" for r in plan.ranks[role.rank].roles):
+            torch.set_num_threads(plan.spec.policy_servers.threads)
+        device = self.device(plan.spec.policy_servers.device, role.rank)
+        served = {
+            seat.policy: made
+            for seat in plan.seats
+            if role.policy in (None, seat.policy) and (made := self._served(role, seat.policy, device)) is not None
+        }
+        return PolicyServer(role.label, served)
+
+    def _served(self, role: RolePlan, name: str, device: torch.device) -> ServedPolicy | None:
+        plan = self._plan
+        policy = self.policy(name, device)
+        subscription = self._subscription(name, role, vector_size(policy))
+        ends = self._wiring.serving_ends(role, name)
+        if ends is None:
+            if subscription is not None:
+                subscription.close()
+            return None
+        numbers = (role.index, list(plan.spec.policies).index(name), self._restart)
+        generator = torch.Generator(device).manual_seed(seed_of(plan.spec.seed, "acting", *numbers))
+        return ServedPolicy(
+            policy,
+            subscription,
+            *ends,
+            rows=plan.spec.actors.environments * len(plan.seat(name).agents),
+            device=device,
+            autocast=self._autocast,
+            generator=generator,
+        )
+
+    def evaluator(self, role: RolePlan) -> Evaluator:
+        plan, spec = self._plan, self._plan.spec
+        torch.set_num_threads(1)
+        environment = load_module(spec.environment.factory, "envs").build(
+            spec.environment, copies=spec.evaluators.environments, seed=seed_of(spec.seed, "evaluation", role.index)
+        )
+        players: dict[str, Player] = {}
+        subscriptions: dict[str, ParameterSubscription] = {}
+        for seat in plan.seats:
+            policy = self.policy(seat.policy, torch.device("cpu"))
+            players[seat.policy] = Player(
+                policy, seat.kind, seat.agents, spec.evaluators.environments, self._autocast
+            )
+            subscription = self._subscription(seat.policy, role, vector_size(policy))
+            if subscription is not None:
+                subscriptions[seat.policy] = subscription
+        return Evaluator(
+            role.label,
+            environment,
+            players,
+            subscriptions,
+            episodes=spec.evaluators.episodes,
+            every_updates=spec.evaluators.every_updates,
+            seed=lambda version: seed_of(spec.seed, "evaluation", role.index, version),
+            episode_summary=episode_summary(plan),
+        )

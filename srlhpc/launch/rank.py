@@ -1,0 +1,164 @@
+"""What one MPI rank does: plan -> roles and channels -> the loop -> a clean end or a failure that is written down.
+
+Run as `python -m srlhpc.launch.rank RUN_DIR ATTEMPT` by the foreman's launcher.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from srlhpc.comm.fabric import RankFabric
+from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.mpi import MpiFabric, MpiWorld, abort, finalize_or_exit, start_mpi
+from srlhpc.data.atomic import write_json
+from srlhpc.launch.assemble_actor import build_actor
+from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
+from srlhpc.launch.plan import Plan, RankPlan
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.start import read_plan, read_restored
+from srlhpc.launch.wiring import Wiring
+from srlhpc.objects import ClusterError, UserError
+from srlhpc.roles.actor import StepError
+from srlhpc.roles.coordinator import StepLostError
+from srlhpc.roles.role import IDLE, INFERENCE, STREAM, Backoff, Role, run_roles
+
+log = logging.getLogger(__name__)
+
+FINALIZE_SECONDS = 10.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one rank; returns its exit code."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    folder, number = arguments
+    paths = RunPaths(Path(folder))
+    attempt = paths.attempt(int(number))
+    made = read_plan(paths, attempt)
+    world = start_mpi(len(made.ranks))
+    here = made.ranks[world.rank]
+    logging.basicConfig(
+        level=logging.INFO, format=f"%(asctime)s rank {here.rank} {here.label} %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        world.require_equal({"spec and layouts": made.digest, "libraries": str(sorted(library_versions().items()))})
+        _work(made, here, world, paths, attempt)
+    except StepLostError as error:
+        log.error("%s", error)
+        abort(1)
+    except BaseException as error:
+        _write_failure(here, attempt, error)
+        os._exit(1)
+    finalize_or_exit(world, FINALIZE_SECONDS)
+    return 0
+
+
+def _work(made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt: AttemptPaths) -> None:
+    rank_of = {role.address: role.rank for role in made.roles}
+    fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of))
+    wiring = Wiring(made, fabric)
+    if here.rank == 0:
+        restored = read_restored(paths, attempt)
+        coordinator = build_coordinator(made, wiring, paths, attempt, restored=restored)
+        run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
+        coordinator.close()
+        return
+    roles = _roles(made, here, world, wiring, fabric, paths, attempt)
+    reporter = build_reporter(made, here.rank, roles, wiring)
+    log.info("up on %s, pid %d", socket.gethostname(), os.getpid())
+    run_roles([*roles, reporter], _backoff(here), keep_going=lambda: not reporter.may_exit)
+    for role in (*roles, reporter):
+        role.close()
+
+
+def _roles(
+    made: Plan,
+    here: RankPlan,
+    world: MpiWorld,
+    wiring: Wiring,
+    fabric: RankFabric,
+    paths: RunPaths,
+    attempt: AttemptPaths,
+) -> list[Role]:
+    roles: list[Role] = []
+    restart = attempt.number - 1
+    if here.needs_torch:
+        from srlhpc.launch.assemble_learning import LearningRoles
+
+        trains = any(role.name == "trainer" for role in here.roles)
+        restored = read_restored(paths, attempt) if trains else None
+        learning = LearningRoles(made, wiring, fabric, world, restored=restored, restart=restart)
+        makers = {
+            "trainer": learning.trainer,
+            "policy_server": learning.policy_server,
+            "evaluator": learning.evaluator,
+        }
+        roles.extend(makers[role.name](role) for role in here.roles if role.name in makers)
+    for role in here.roles:
+        if role.name == "actor":
+            actor = build_actor(made, role, wiring)
+            actor.start(restart)
+            roles.append(actor)
+    return roles
+
+
+def _backoff(here: RankPlan) -> Backoff:
+    names = {role.name for role in here.roles}
+    return STREAM if names == {"trainer"} else INFERENCE
+
+
+def _die_with_parent() -> None:
+    """Linux: ends this process when its parent does, so that nothing stays after a kill of the launcher."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def _write_failure(here: RankPlan, attempt: AttemptPaths, error: BaseException) -> None:
+    text = traceback.format_exc()
+    print(text, file=sys.stderr, flush=True)
+    role = here.roles[0]
+    write_json(
+        attempt.failure(here.rank),
+        {
+            "rank": here.rank,
+            "role": role.name,
+            "index": role.index,
+            "label": here.label,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "time": time.time(),
+            "kind": failure_kind(error),
+            "message": str(error) if isinstance(error, (UserError, ClusterError, StepError)) else _one_line(error),
+            "traceback": text,
+        },
+    )
+
+
+def failure_kind(error: BaseException) -> str:
+    """One word for `why` and the coordinator."""
+    match error:
+        case StepError():
+            return "environment"
+        case UserError():
+            return "user"
+        case ClusterError():
+            return "cluster"
+    return "diverged" if type(error).__name__ == "DivergedError" else "exception"
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

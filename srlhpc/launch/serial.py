@@ -1,0 +1,98 @@
+"""A serial run: the same roles in one process, polled in turn, in lock-step; deterministic, with breakpoints.
+
+At an update boundary nothing is in flight: fragments start only when granted, and none is granted while a checkpoint
+is due. So a checkpoint holds everything, and going on from it gives the same bits as never having stopped. An
+environment that cannot be saved starts new episodes at every checkpoint, in the undisturbed run too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from srlhpc.comm.fabric import RankFabric
+from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.launch.assemble_actor import build_actor
+from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter
+from srlhpc.launch.assemble_learning import LearningRoles
+from srlhpc.launch.plan import Plan
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.start import read_plan, read_restored
+from srlhpc.launch.wiring import Wiring
+from srlhpc.roles.actor import Actor
+from srlhpc.roles.policy_server import PolicyServer
+from srlhpc.roles.role import INFERENCE, Role, run_roles
+from srlhpc.roles.trainer import Trainer
+
+log = logging.getLogger(__name__)
+
+
+def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
+    """Trains in this process until the run ends; the outcome is in `attempt.outcome`."""
+    made = read_plan(paths, attempt)
+    restored = read_restored(paths, attempt)
+    rank_of = {role.address: 0 for role in made.roles}
+    fabric = RankFabric(0, rank_of, InProcessFabric(), None)
+    wiring = Wiring(made, fabric)
+    learning = LearningRoles(made, wiring, fabric, None, restored=restored, restart=0)
+    trainers = [learning.trainer(role) for role in made.named("trainer")]
+    servers = [learning.policy_server(role) for role in made.named("policy_server")]
+    evaluators: list[Role] = [learning.evaluator(role) for role in made.named("evaluator")]
+    actors = [build_actor(made, role, wiring) for role in made.named("actor")]
+    exact = len(made.trained_policies) == 1 and actors[0].can_save
+    if not exact:
+        log.warning("%s", _why_not_exact(made))
+    _begin(actors, servers, restored, exact)
+    coordinator = build_coordinator(
+        made,
+        wiring,
+        paths,
+        attempt,
+        restored=restored,
+        roles_state=lambda: _roles_state(actors, servers, trainers, exact),
+    )
+    roles: list[Role] = [*actors, *servers, *trainers, *evaluators]
+    reporter = build_reporter(made, 0, roles, wiring)
+    run_roles([reporter, *roles, coordinator], INFERENCE, keep_going=lambda: not coordinator.is_done)
+    for role in (*roles, reporter, coordinator):
+        role.close()
+
+
+def _begin(
+    actors: Sequence[Actor], servers: Sequence[PolicyServer], restored: Mapping[str, Any] | None, exact: bool
+) -> None:
+    states: Mapping[str, Any] = (restored or {}).get("roles", {})
+    for server in servers:
+        if server.label in states:
+            server.load_state(states[server.label])
+    updates = int(restored["meta"]["updates"]) if restored is not None else 0
+    for actor in actors:
+        if exact and actor.label in states:
+            actor.load_state(states[actor.label])
+        else:
+            actor.start(updates)
+
+
+def _roles_state(
+    actors: Sequence[Actor], servers: Sequence[PolicyServer], trainers: Sequence[Trainer], exact: bool
+) -> dict[str, Any]:
+    state: dict[str, Any] = {server.label: server.save_state() for server in servers}
+    if not all(actor.is_between_fragments for actor in actors):
+        log.warning("this checkpoint falls within a batch: going on from it starts new episodes")
+        return state
+    for actor in actors:
+        if exact:
+            state[actor.label] = actor.save_state()
+        else:
+            actor.start(trainers[0].version)
+    return state
+
+
+def _why_not_exact(made: Plan) -> str:
+    if len(made.trained_policies) > 1:
+        return "several policies are trained: every checkpoint starts new episodes"
+    return (
+        f"environment {made.spec.environment.factory} offers no save_state: every checkpoint starts new episodes, "
+        "in this run as in one that goes on from it, so that resuming stays exact"
+    )

@@ -1,0 +1,144 @@
+"""Makes the ends of all links that a plan names; both ends are described here, side by side. Free of torch."""
+
+from __future__ import annotations
+
+from srlhpc.comm.channel import Fabric, Inbox, Outbox, Stream
+from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
+from srlhpc.launch.plan import Plan, RolePlan
+from srlhpc.roles.group import SeatChannels
+
+_AWAITED_SLOTS = 2
+"""For replies, of which one is outstanding: the one before may not have left yet."""
+
+
+class Wiring:
+    """The links of one rank's roles.
+
+    Args:
+        plan: of the run.
+        fabric: of this rank.
+    """
+
+    def __init__(self, plan: Plan, fabric: Fabric) -> None:
+        self._plan, self._fabric = plan, fabric
+        self._block_outboxes: dict[tuple[int, int], Outbox] = {}
+
+    # --- samples and inference -----------------------------------------------------------------------------------
+
+    def seat_channels(self, actor: RolePlan, group: int, policy: str) -> SeatChannels:
+        """The actor's ends for one group and policy."""
+        plan, fabric = self._plan, self._fabric
+        server = plan.server_of(group, policy)
+        channels = SeatChannels(
+            requests=fabric.outbox(
+                plan.link(Stream.REQUESTS, actor, server, group, policy), plan.request_layout(policy), slots=1
+            ),
+            replies=fabric.inbox(
+                [plan.link(Stream.REPLIES, server, actor, group, policy)], plan.reply_layout(policy)
+            ),
+            blocks=None,
+        )
+        if plan.trainers(policy):
+            trainer = plan.trainer_of(group, policy)
+            channels.blocks = self._block_outbox(actor, trainer)
+            if plan.needs_grants(policy):
+                channels.grant_requests = fabric.outbox(
+                    plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy), HEADER_ONLY, slots=1
+                )
+                channels.grants = fabric.inbox(
+                    [plan.link(Stream.GRANTS, trainer, actor, group, policy)], HEADER_ONLY
+                )
+        return channels
+
+    def _block_outbox(self, actor: RolePlan, trainer: RolePlan) -> Outbox:
+        """One for all groups of the actor that feed the trainer."""
+        key = (actor.address, trainer.address)
+        if key not in self._block_outboxes:
+            self._block_outboxes[key] = self._fabric.outbox(
+                self._plan.pool_link(Stream.BLOCKS, actor, trainer),
+                self._plan.block_layout(trainer.policy or ""),
+                slots=self._plan.outbox_slots(actor, trainer),
+            )
+        return self._block_outboxes[key]
+
+    def blocks(self, trainer: RolePlan) -> Inbox:
+        """The trainer's pool."""
+        plan, policy = self._plan, trainer.policy or ""
+        actors = dict.fromkeys(actor for actor, _ in plan.groups_fed(trainer))
+        links = [plan.pool_link(Stream.BLOCKS, actor, trainer) for actor in actors]
+        return self._fabric.inbox(links, plan.block_layout(policy), pool=plan.pool_slots(policy))
+
+    def grant_ends(self, trainer: RolePlan) -> tuple[Inbox, dict[int, Outbox]]:
+        """The trainer's ends of grants: requests by group, and the outbox of each place in them."""
+        plan, policy = self._plan, trainer.policy or ""
+        groups = plan.groups_fed(trainer)
+        inbox = self._fabric.inbox(
+            [plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy) for actor, group in groups], HEADER_ONLY
+        )
+        grants = {
+            place: self._fabric.outbox(
+                plan.link(Stream.GRANTS, trainer, actor, group, policy),
+                HEADER_ONLY,
+                slots=_AWAITED_SLOTS,
+                synchronous=False,
+            )
+            for place, (actor, group) in enumerate(groups)
+        }
+        return inbox, grants
+
+    def serving_ends(self, server: RolePlan, policy: str) -> tuple[Inbox, dict[int, Outbox]] | None:
+        """A policy server's ends: requests by group, and the outbox of each place in them; None without groups."""
+        plan = self._plan
+        groups = plan.groups_served(server, policy)
+        if not groups:
+            return None
+        inbox = self._fabric.inbox(
+            [plan.link(Stream.REQUESTS, actor, server, group, policy) for actor, group in groups],
+            plan.request_layout(policy),
+        )
+        replies = {
+            place: self._fabric.outbox(
+                plan.link(Stream.REPLIES, server, actor, group, policy),
+                plan.reply_layout(policy),
+                slots=_AWAITED_SLOTS,
+                synchronous=False,
+            )
+            for place, (actor, group) in enumerate(groups)
+        }
+        return inbox, replies
+
+    # --- control -------------------------------------------------------------------------------------------------
+
+    def reporter_ends(self, spokesman: RolePlan) -> tuple[Outbox, Inbox]:
+        """A rank's ends of the control stream."""
+        plan = self._plan
+        return (
+            self._fabric.outbox(plan.pool_link(Stream.REPORTS, spokesman, plan.coordinator), TEXT, slots=1),
+            self._fabric.inbox([plan.pool_link(Stream.COMMANDS, plan.coordinator, spokesman)], TEXT),
+        )
+
+    def coordinator_ends(self) -> tuple[Inbox, dict[int, Outbox]]:
+        """The coordinator's: reports of all ranks, and commands by rank."""
+        plan = self._plan
+        spokesmen = {rank.rank: role for rank in plan.ranks if (role := plan.spokesman(rank.rank)) is not None}
+        links = [plan.pool_link(Stream.REPORTS, role, plan.coordinator) for role in spokesmen.values()]
+        commands = {
+            rank: self._fabric.outbox(
+                plan.pool_link(Stream.COMMANDS, plan.coordinator, role),
+                TEXT,
+                slots=_AWAITED_SLOTS,
+                synchronous=False,
+            )
+            for rank, role in spokesmen.items()
+        }
+        return self._fabric.inbox(links, TEXT, pool=min(64, 2 * len(links))), commands
+
+    def part_outbox(self, trainer: RolePlan) -> Outbox:
+        """A first trainer's way for its part of a checkpoint."""
+        link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
+        return self._fabric.outbox(link, CHUNK, slots=2)
+
+    def part_inbox(self, trainer: RolePlan) -> Inbox:
+        """The coordinator's end of it."""
+        link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
+        return self._fabric.inbox([link], CHUNK, pool=2)

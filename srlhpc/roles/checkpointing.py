@@ -1,0 +1,117 @@
+"""Puts the parts of a checkpoint together and writes it in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.roles.parts import PartReceiver
+
+log = logging.getLogger(__name__)
+
+
+class Checkpointing:
+    """One checkpoint at a time: asked -> parts arrive -> written (or given up).
+
+    Args:
+        folder: where files go.
+        parts: policy to its receiver; a checkpoint is whole when each has sent its part.
+        meta: what else goes into the file, called when the last part is here.
+        roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
+        in_thread: write beside the loop; serial mode writes at once.
+    """
+
+    def __init__(
+        self,
+        folder: CheckpointFolder,
+        parts: Mapping[str, PartReceiver],
+        meta: Callable[[], dict[str, Any]],
+        *,
+        roles_state: Callable[[], dict[str, Any]] | None,
+        in_thread: bool,
+    ) -> None:
+        self._folder, self._receivers, self._meta = folder, parts, meta
+        self._roles_state, self._in_thread = roles_state, in_thread
+        self._parts: dict[str, dict[str, Any]] = {}
+        self._thread: threading.Thread | None = None
+        self._writing = 0
+        self.asked = 0
+        self.written = 0
+        self.last: Path | None = None
+        self.last_updates: int | None = None
+        self.problem: str | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything asked for is written or given up."""
+        return self.asked == self.written
+
+    def ask(self) -> None:
+        """Wants a checkpoint; one that is under way is not enough at the end, so it may be asked for again."""
+        self.asked += 1
+
+    def poll(self) -> bool:
+        """Takes in parts; starts or finishes writing. True if anything moved."""
+        busy = False
+        if self._thread is not None and not self._thread.is_alive():
+            self._thread.join()
+            self._thread = None
+            self.written = self._writing
+            busy = True
+        for policy, receiver in self._receivers.items():
+            if (part := receiver.poll()) is not None:
+                number, tree = part
+                self._parts[policy] = tree
+                self._writing = number
+                busy = True
+        if self._thread is None and len(self._parts) == len(self._receivers):
+            self._begin()
+            busy = True
+        return busy
+
+    def _begin(self) -> None:
+        meta = self._meta()
+        meta_of_first = next(iter(self._parts.values()))["counters"]
+        meta |= {name: meta_of_first[name] for name in ("updates", "steps", "agent_steps")}
+        tree: dict[str, Any] = {"meta": _arrays(meta), "policies": self._parts}
+        if self._roles_state is not None:
+            tree["roles"] = self._roles_state()
+        self._parts = {}
+        updates, score = int(meta["updates"]), float(meta["return_mean"])
+        arguments = (tree, updates, None if math.isnan(score) else score)
+        if self._in_thread:
+            self._thread = threading.Thread(target=self._write, args=arguments, name="checkpoint")
+            self._thread.start()
+        else:
+            self._write(*arguments)
+            self.written = self._writing
+
+    def _write(self, tree: dict[str, Any], updates: int, score: float | None) -> None:
+        try:
+            self.last = self._folder.save(tree, updates, score)
+            self.last_updates = updates
+            self.problem = None
+        except OSError as error:
+            self.problem = (
+                f"checkpoint at update {updates} could not be written to {self._folder.path}: {error.strerror or error}; "
+                "training goes on, the last good one is kept, the next is tried as planned"
+            )
+            log.warning(self.problem)
+
+    def close(self) -> None:
+        """Waits for a file that is being written."""
+        if self._thread is not None:
+            self._thread.join()
+        for receiver in self._receivers.values():
+            receiver.close()
+
+
+def _arrays(meta: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(value, np.float64) if isinstance(value, list) else value for name, value in meta.items()}

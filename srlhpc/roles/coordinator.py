@@ -1,0 +1,350 @@
+"""The coordinator: hears every rank, decides when to checkpoint and stop, keeps the run directory.
+
+    starting --(all ranks reported)--> training --(limit, Ctrl-C, failed actor)--> stopping --(all done)--> ended
+    any --(a rank that matters died, or no actor is left)--> failed: the step is aborted
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from srlhpc.comm.channel import Inbox, Outbox
+from srlhpc.comm.protocol import Command, read_text, write_text
+from srlhpc.data.atomic import write_json
+from srlhpc.roles.checkpointing import Checkpointing
+from srlhpc.roles.liveness import Failure, Liveness, RankRecord
+from srlhpc.roles.progress import Progress
+from srlhpc.roles.role import Role
+from srlhpc.specs.experiment import StopSpec
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.2
+STATUS_SECONDS = 1.0
+ENDING_LIMIT_SECONDS = 60.0
+
+
+class StepLostError(RuntimeError):
+    """A rank that matters is gone; the step must be aborted."""
+
+
+@dataclass(frozen=True)
+class CoordinatorFiles:
+    """The paths that the coordinator reads and writes."""
+
+    status: Path
+    metrics: Path
+    outcome: Path
+    stop: Path
+    checkpoint: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the step ends."""
+
+    state: str
+    reason: str
+    message: str = ""
+
+
+class Coordinator(Role):
+    """Rank 0's first role.
+
+    Args:
+        attempt: number of this attempt.
+        commands: rank to the outbox of its commands.
+        checkpoint_seconds: between checkpoints; None: only those asked for by updates, by hand and at the end.
+        first_checkpoint: whether to write one after the first update (a new run: shows early that it can be written).
+        clock: monotonic seconds.
+    """
+
+    label = "coordinator-0"
+
+    def __init__(
+        self,
+        attempt: int,
+        stop: StopSpec,
+        files: CoordinatorFiles,
+        reports: Inbox,
+        commands: Mapping[int, Outbox],
+        liveness: Liveness,
+        progress: Progress,
+        checkpointing: Checkpointing,
+        *,
+        checkpoint_seconds: float | None,
+        first_checkpoint: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._attempt, self._stop, self._files = attempt, stop, files
+        self._reports, self._commands = reports, commands
+        self._liveness, self._progress, self._checkpointing = liveness, progress, checkpointing
+        self._records = {record.rank: record for record in liveness.records}
+        self._checkpoint_seconds, self._wants_first = checkpoint_seconds, first_checkpoint
+        self._clock = clock
+        now = clock()
+        self._looked_at, self._status_at, self._checkpoint_at = now, -1e9, now
+        self._metrics_updates = progress.updates
+        self._outcome: Outcome | None = None
+        self._stopping = False
+        self._stopping_since = 0.0
+        self._warnings: list[str] = []
+        self._ended = False
+
+    # --- polling -------------------------------------------------------------------------------------------------
+
+    def poll(self) -> bool:
+        busy = self._hear()
+        busy |= self._checkpointing.poll()
+        now = self._clock()
+        if now - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = now
+            self._look(now)
+        self._decide(now)
+        if now - self._status_at >= STATUS_SECONDS:
+            self._status_at = now
+            self._write_status(now)
+        return busy
+
+    def _hear(self) -> bool:
+        self._reports.poll()
+        busy = False
+        while (message := self._reports.take()) is not None:
+            report = read_text(message)
+            self._reports.release(message)
+            self._take(report)
+            self._answer(int(report["rank"]))
+            busy = True
+        return busy
+
+    def _take(self, report: Mapping[str, Any]) -> None:
+        record = self._records[int(report["rank"])]
+        record.heard_at, record.reported = self._clock(), True
+        record.host, record.pid = report["host"], report["pid"]
+        record.counters = report["counters"]
+        record.done = report["done"]
+        self._progress.add_episodes(report["episodes"])
+        for update in report["updates"]:
+            self._progress.add_update(update)
+            if update["checkpoint_due"] and self._checkpointing.is_idle:
+                self._ask_for_checkpoint()
+        for evaluation in report["evaluations"]:
+            self._progress.evaluation = evaluation
+        self._decide(self._clock())
+
+    def _answer(self, rank: int) -> None:
+        outbox = self._commands[rank]
+        outbox.poll()
+        message = outbox.acquire()
+        assert message is not None, "a rank reports again only after it has its command"
+        record = self._records[rank]
+        record.exiting = record.done and self._may_exit
+        command = Command(
+            stop=self._stopping,
+            checkpoint=self._checkpointing.asked,
+            written=self._checkpointing.written,
+            dead=self._liveness.dead_ranks(),
+            exit=record.exiting,
+        )
+        outbox.send(message, write_text(message, command))
+
+    # --- deciding ------------------------------------------------------------------------------------------------
+
+    def _decide(self, now: float) -> None:
+        if self._outcome is None:
+            self._outcome = self._reached(now)
+        if self._outcome is not None:
+            self._bring_to_an_end(now)
+        elif self._checkpointing.is_idle and self._is_checkpoint_due(now):
+            self._ask_for_checkpoint()
+
+    def _reached(self, now: float) -> Outcome | None:
+        stop, progress = self._stop, self._progress
+        mean = progress.return_mean
+        if stop.return_mean is not None and progress.has_full_mean and mean is not None and mean >= stop.return_mean:
+            return Outcome("finished", "return_mean", f"mean return {mean:.6g} reached {stop.return_mean:g}")
+        if stop.steps is not None and progress.steps >= stop.steps:
+            return Outcome("finished", "steps", f"{progress.steps} steps trained")
+        if stop.updates is not None and progress.updates >= stop.updates:
+            return Outcome("finished", "updates", f"{progress.updates} updates")
+        if stop.hours is not None and progress.seconds(now) >= stop.hours * 3600:
+            return Outcome("finished", "hours", f"{stop.hours:g} hours of training")
+        return None
+
+    def _is_checkpoint_due(self, now: float) -> bool:
+        if self._files.checkpoint.exists():
+            self._files.checkpoint.unlink(missing_ok=True)
+            return True
+        if self._wants_first and self._progress.updates > 0:
+            return True
+        every = self._checkpoint_seconds
+        return every is not None and self._progress.updates > 0 and now - self._checkpoint_at >= every
+
+    def _ask_for_checkpoint(self) -> None:
+        self._wants_first = False
+        self._checkpoint_at = self._clock()
+        self._checkpointing.ask()
+
+    def _bring_to_an_end(self, now: float) -> None:
+        if not self._stopping:
+            if self._checkpointing.is_idle:
+                self._ask_for_checkpoint()
+                self._stopping, self._stopping_since = True, now
+            return
+        if now - self._stopping_since > ENDING_LIMIT_SECONDS and not self._ended:
+            self._give_up_waiting()
+
+    def _give_up_waiting(self) -> None:
+        late = [r.label for r in self._liveness.records if not r.done and not r.dead]
+        self._fail(f"did not end within {ENDING_LIMIT_SECONDS:.0f} s of being asked to: {', '.join(late)}", "stuck")
+
+    # --- deaths --------------------------------------------------------------------------------------------------
+
+    def _look(self, now: float) -> None:
+        if self._files.stop.exists():
+            self._files.stop.unlink(missing_ok=True)
+            if self._outcome is None:
+                self._outcome = Outcome("interrupted", "signal", "stopped on request")
+        for failure in self._liveness.look(now):
+            self._lose(failure)
+
+    def _lose(self, failure: Failure) -> None:
+        record = failure.record
+        text = f"rank {record.rank} ({record.label}{f' on {record.host}' if record.host else ''}): {failure.message}"
+        log.warning(text)
+        self._warnings.append(text)
+        if record.matters:
+            self._fail(text, failure.kind)
+        elif failure.kind != "signal" and failure.kind != "silence" and self._outcome is None:
+            self._outcome = Outcome("failed", failure.kind, text)
+        elif not any(r.label.startswith("actor") and not r.dead for r in self._liveness.records):
+            self._fail(f"no actor is left; the last was {text}", failure.kind)
+        self._commands[record.rank].abandon()
+
+    def _fail(self, message: str, kind: str) -> None:
+        self._outcome = Outcome("failed", kind, message)
+        self._checkpointing.close()
+        self._finish()
+        raise StepLostError(message)
+
+    # --- ending --------------------------------------------------------------------------------------------------
+
+    @property
+    def _may_exit(self) -> bool:
+        return (
+            self._stopping
+            and self._checkpointing.is_idle
+            and all(record.done or record.dead for record in self._liveness.records)
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every living rank was told to exit; the outcome is written then."""
+        if not self._ended and self._may_exit and all(r.exiting or r.dead for r in self._liveness.records):
+            self._finish()
+        return self._ended
+
+    def _finish(self) -> None:
+        self._ended = True
+        assert self._outcome is not None
+        self._write_status(self._clock())
+        outcome = self._outcome
+        write_json(
+            self._files.outcome, {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
+        )
+
+    # --- files ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _phase(self) -> str:
+        if self._ended:
+            return "ended"
+        if self._stopping or self._outcome is not None:
+            return "stopping"
+        if not all(record.reported for record in self._liveness.records):
+            return "starting"
+        return "training" if self._checkpointing.is_idle else "checkpointing"
+
+    def _write_status(self, now: float) -> None:
+        summary = self._progress.summary(now)
+        problem = self._checkpointing.problem
+        last = self._checkpointing.last
+        ended = self._outcome if self._ended else None
+        write_json(
+            self._files.status,
+            {
+                "state": ended.state if ended else "running",
+                "phase": self._phase,
+                "reason": ended.reason if ended else None,
+                "attempt": self._attempt,
+                **summary,
+                "ranks_planned": 1 + len(self._liveness.records),
+                "ranks_alive": self._liveness.alive,
+                "last_checkpoint": last.name if last else None,
+                "last_checkpoint_updates": self._checkpointing.last_updates,
+                "warnings": [*self._warnings, *([problem] if problem else [])],
+                "time": time.time(),
+                "roles": self._roles(),
+                "ranks": [self._rank(record, now) for record in self._liveness.records],
+            },
+        )
+        if self._progress.updates > self._metrics_updates or self._ended:
+            self._metrics_updates = self._progress.updates
+            line = {"time": time.time(), "attempt": self._attempt, **summary, **self._progress.details()}
+            with self._files.metrics.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+
+    def _roles(self) -> dict[str, dict[str, float]]:
+        """Counters of all ranks, summed by role."""
+        totals: dict[str, dict[str, float]] = {}
+        for record in self._liveness.records:
+            for label, counters in (record.counters or {}).items():
+                into = totals.setdefault(label.split("-")[0], {})
+                for name, value in counters.items():
+                    into[name] = into.get(name, 0) + value
+        return totals
+
+    def _rank(self, record: RankRecord, now: float) -> dict[str, Any]:
+        return {
+            "rank": record.rank,
+            "label": record.label,
+            "host": record.host,
+            "pid": record.pid,
+            "alive": record.reported and not record.dead,
+            "silent_seconds": round(now - record.heard_at, 1),
+            "counters": record.counters or {},
+        }
+
+    def counters(self) -> dict[str, float]:
+        return {}
+
+    def close(self) -> None:
+        self._checkpointing.close()
+        self._reports.close()
+
+
+def cut_metrics(path: Path, steps: int) -> None:
+    """Drops lines of a metrics file that lie after the checkpoint an attempt goes on from, and a broken last line."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text().splitlines():
+        try:
+            if json.loads(line)["steps"] <= steps:
+                kept.append(line)
+        except (ValueError, KeyError):
+            continue
+    aside = path.with_name(path.name + ".writing")
+    aside.write_text("".join(line + "\n" for line in kept))
+    aside.replace(path)
+
+
+def silence_limit(role: str) -> float:
+    """Seconds without a report after which a rank of that role counts as dead."""
+    return {"trainer": 600.0, "policy_server": 300.0}.get(role, 300.0)

@@ -1,0 +1,173 @@
+"""The evaluator: plays an exact number of episodes with deterministic actions and frozen weights, round by round."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from srlhpc.comm.parameters import ParameterSubscription
+from srlhpc.comm.protocol import Command, Report
+from srlhpc.environment import Environment, Episode, KindStep, Step
+from srlhpc.policies.policy import Policy, read_vector
+from srlhpc.roles.role import Role
+
+Array = NDArray[Any]
+
+log = logging.getLogger(__name__)
+
+
+class Player:
+    """One policy that plays its agents of a group, with the most probable actions."""
+
+    def __init__(
+        self, policy: Policy, kind: str, agents: Sequence[int], copies: int, autocast: torch.dtype | None = None
+    ) -> None:
+        self.kind = kind
+        self.policy = policy
+        self._agents = list(agents)
+        self._shape = (copies, len(self._agents))
+        self._autocast = autocast
+        self._state = policy.initial_state(copies * len(self._agents))
+
+    def act(self, step: KindStep, actions: Array) -> None:
+        """Writes actions for its agents into the kind's action array."""
+        rows = self._shape[0] * self._shape[1]
+
+        def flat(array: Array) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array[:, self._agents])).reshape(rows, *array.shape[2:])
+
+        observations = {key: flat(values) for key, values in step.observations.items()}
+        masks = None if step.action_masks is None else flat(step.action_masks)
+        with torch.inference_mode(), torch.autocast(
+            "cpu", dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None
+        ):
+            acted = self.policy.act(observations, self._state, flat(step.first), action_masks=masks, generator=None)
+        self._state = acted.state
+        actions[:, self._agents] = acted.actions.numpy().reshape(*self._shape, *acted.actions.shape[1:])
+
+
+class Round:
+    """Plays exactly `episodes` episodes: each copy plays a fixed share, so that short episodes are not preferred."""
+
+    def __init__(self, environment: Environment, players: Sequence[Player], episodes: int, seed: int) -> None:
+        self._environment, self._players = environment, players
+        share, rest = divmod(episodes, environment.copies)
+        self._quota = [share + (copy < rest) for copy in range(environment.copies)]
+        self._wanted = episodes
+        self.episodes: list[Episode] = []
+        self._step: Step = environment.reset(seed)
+        self._actions = {
+            kind.name: np.zeros(
+                (environment.copies, len(kind.agents), *kind.actions.array.shape), kind.actions.array.dtype
+            )
+            for kind in environment.spaces.kinds
+        }
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.episodes) == self._wanted
+
+    def advance(self) -> None:
+        """Plays one step in all copies."""
+        for player in self._players:
+            player.act(self._step.kinds[player.kind], self._actions[player.kind])
+        self._step = self._environment.step(self._actions)
+        for episode in self._step.episodes:
+            if self._quota[episode.copy] > 0:
+                self._quota[episode.copy] -= 1
+                self.episodes.append(episode)
+
+
+class Evaluator(Role):
+    """Starts a round whenever the first policy has moved on by so many updates."""
+
+    def __init__(
+        self,
+        label: str,
+        environment: Environment,
+        players: Mapping[str, Player],
+        subscriptions: Mapping[str, ParameterSubscription],
+        *,
+        episodes: int,
+        every_updates: int,
+        seed: Callable[[int], int],
+        episode_summary: Callable[[Episode], dict[str, Any]],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`seed(version)` gives the seed of the round at that version of the first policy."""
+        self.label = label
+        self._environment, self._players, self._subscriptions = environment, players, subscriptions
+        self._episodes, self._every, self._seed, self._summary = episodes, every_updates, seed, episode_summary
+        self._clock = clock
+        self._round: Round | None = None
+        self._version = -1
+        self._finished: list[dict[str, Any]] = []
+        self._rounds = 0
+        self._steps = 0
+        self._stopping = False
+
+    def poll(self) -> bool:
+        for subscription in self._subscriptions.values():
+            subscription.poll()
+        if self._stopping:
+            return False
+        if self._round is None:
+            return self._begin()
+        self._round.advance()
+        self._steps += self._environment.copies
+        if self._round.is_done:
+            self._end(self._round)
+        return True
+
+    def _begin(self) -> bool:
+        versions = [subscription.version for subscription in self._subscriptions.values()]
+        if min(versions) < 0 or (self._version >= 0 and versions[0] < self._version + self._every):
+            return False
+        for name, subscription in self._subscriptions.items():
+            read_vector(self._players[name].policy, subscription.vector)
+        self._version = versions[0]
+        self._round = Round(
+            self._environment, list(self._players.values()), self._episodes, self._seed(self._version)
+        )
+        return True
+
+    def _end(self, played: Round) -> None:
+        summaries = [self._summary(episode) for episode in played.episodes]
+        returns = [summary["return"] for summary in summaries]
+        self._finished.append(
+            {
+                "version": self._version,
+                "episodes": len(returns),
+                "return_mean": float(np.mean(returns)),
+                "return_std": float(np.std(returns)),
+                "length_mean": float(np.mean([summary["steps"] for summary in summaries])),
+            }
+        )
+        self._rounds += 1
+        self._round = None
+
+    def obey(self, command: Command) -> None:
+        self._stopping |= command.stop
+
+    def fill(self, report: Report) -> None:
+        report.evaluations.extend(self._finished)
+        self._finished.clear()
+
+    def counters(self) -> dict[str, float]:
+        return {"steps_evaluated": self._steps, "rounds": self._rounds}
+
+    @property
+    def is_done(self) -> bool:
+        return self._stopping
+
+    def close(self) -> None:
+        self._environment.close()
+        for subscription in self._subscriptions.values():
+            subscription.close()

@@ -1,0 +1,91 @@
+"""Which ranks live: reports, silence, and what wrappers and failing ranks left in the attempt's folder."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class RankRecord:
+    """What the coordinator knows of one rank."""
+
+    rank: int
+    label: str
+    matters: bool
+    """Its death ends the step (trainers, policy servers); actors and evaluators may die."""
+    silence_limit_seconds: float
+    heard_at: float
+    host: str = ""
+    pid: int = 0
+    reported: bool = False
+    done: bool = False
+    exiting: bool = False
+    dead: bool = False
+    cause: str = ""
+    counters: dict[str, dict[str, float]] | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A rank that failed, and whether the run can go on without it."""
+
+    record: RankRecord
+    message: str
+    kind: str
+    """`signal`, `exit`, `silence`, or what the rank itself wrote: `environment`, `diverged`, `exception`, `user`."""
+
+
+class Liveness:
+    """Finds dead ranks. Looks at `exits/` and `failures/`, which need no message from the dying."""
+
+    def __init__(self, records: Sequence[RankRecord], exits: Path, failures: Path) -> None:
+        self.records = list(records)
+        self._exits, self._failures = exits, failures
+
+    @property
+    def alive(self) -> int:
+        """Ranks that have not ended, the coordinator included."""
+        return 1 + sum(not record.dead and record.reported for record in self.records)
+
+    def dead_ranks(self) -> list[int]:
+        return [record.rank for record in self.records if record.dead]
+
+    def look(self, now: float) -> list[Failure]:
+        """Ranks found dead since the last look."""
+        found = []
+        for record in self.records:
+            if record.dead or record.exiting:
+                continue
+            failure = self._written(record) or self._exited(record) or self._silent(record, now)
+            if failure is not None:
+                record.dead, record.cause = True, failure.message
+                found.append(failure)
+        return found
+
+    def _written(self, record: RankRecord) -> Failure | None:
+        try:
+            content: dict[str, Any] = json.loads((self._failures / f"rank-{record.rank:05d}.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return Failure(record, str(content.get("message", "")), str(content.get("kind", "exception")))
+
+    def _exited(self, record: RankRecord) -> Failure | None:
+        try:
+            code = int((self._exits / str(record.rank)).read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            return None
+        if code > 128:
+            number = code - 128
+            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+            return Failure(record, f"was ended by {name}", "signal")
+        return Failure(record, f"ended with exit code {code} before the run did", "exit")
+
+    def _silent(self, record: RankRecord, now: float) -> Failure | None:
+        if not record.reported or now - record.heard_at <= record.silence_limit_seconds:
+            return None
+        return Failure(record, f"has been silent for {now - record.heard_at:.0f} s", "silence")

@@ -1,0 +1,142 @@
+"""Where a run stands: totals, windows, rates; what `status.json` and `metrics.jsonl` say. No files here."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+EPISODES_IN_MEAN = 100
+"""Training episodes that `return_mean` is over."""
+_RATE_WINDOW_SECONDS = 10.0
+
+
+class Progress:
+    """Totals of a run over all its attempts.
+
+    Args:
+        policy: the policy whose steps and updates are the run's (the first that is trained).
+        frames_per_step: simulator frames of one environment step.
+        now: seconds on the caller's clock.
+        restored: what `to_meta` gave, from the checkpoint that this attempt goes on from.
+    """
+
+    def __init__(
+        self, policy: str, frames_per_step: int, now: float, restored: Mapping[str, Any] | None = None
+    ) -> None:
+        meta = restored or {}
+        self._policy = policy
+        self._frames_per_step = frames_per_step
+        self._begun = now
+        self._seconds_before = float(meta.get("seconds", 0.0))
+        self.episodes = int(meta.get("episodes", 0))
+        self._returns: deque[float] = deque((float(r) for r in meta.get("returns", ())), maxlen=EPISODES_IN_MEAN)
+        self._lengths: deque[float] = deque((float(r) for r in meta.get("lengths", ())), maxlen=EPISODES_IN_MEAN)
+        self._policy_returns: dict[str, deque[float]] = {}
+        self._episode_metrics: dict[str, deque[float]] = {}
+        self.updates_of: dict[str, dict[str, Any]] = {}
+        self.evaluation: dict[str, Any] = {}
+        self.updates = int(meta.get("updates", 0))
+        self.steps = int(meta.get("steps", 0))
+        self.agent_steps = int(meta.get("agent_steps", 0))
+        self._rate: deque[tuple[float, int]] = deque([(now, self.steps)])
+
+    # --- taking in -----------------------------------------------------------------------------------------------
+
+    def add_episodes(self, episodes: Iterable[Mapping[str, Any]]) -> None:
+        """Training episodes in the order they were reported: return, steps, policies, metrics."""
+        for episode in episodes:
+            self.episodes += 1
+            self._returns.append(episode["return"])
+            self._lengths.append(episode["steps"])
+            for name, value in episode["policies"].items():
+                self._policy_returns.setdefault(name, deque(maxlen=EPISODES_IN_MEAN)).append(value)
+            for name, value in episode["metrics"].items():
+                self._episode_metrics.setdefault(name, deque(maxlen=EPISODES_IN_MEAN)).append(value)
+
+    def add_update(self, update: Mapping[str, Any]) -> None:
+        """An update of a policy: updates, steps, agent_steps, lag, metrics."""
+        self.updates_of[update["policy"]] = dict(update)
+        if update["policy"] == self._policy:
+            self.updates, self.steps = int(update["updates"]), int(update["steps"])
+            self.agent_steps = int(update["agent_steps"])
+
+    # --- giving out ----------------------------------------------------------------------------------------------
+
+    def seconds(self, now: float) -> float:
+        """Of training, over all attempts."""
+        return self._seconds_before + now - self._begun
+
+    @property
+    def return_mean(self) -> float | None:
+        """Of the last 100 training episodes, or of all if there are fewer."""
+        return _mean(self._returns)
+
+    @property
+    def has_full_mean(self) -> bool:
+        return len(self._returns) == EPISODES_IN_MEAN
+
+    def steps_per_second(self, now: float) -> float:
+        """Trained steps per second of wall time over the last ten seconds."""
+        self._rate.append((now, self.steps))
+        while len(self._rate) > 2 and now - self._rate[0][0] > _RATE_WINDOW_SECONDS:
+            self._rate.popleft()
+        (then, before) = self._rate[0]
+        return (self.steps - before) / (now - then) if now > then else 0.0
+
+    def summary(self, now: float) -> dict[str, Any]:
+        """The part of status and metrics that is about learning."""
+        lag = self.updates_of.get(self._policy, {}).get("lag", [None, None, None])
+        return {
+            "steps": self.steps,
+            "agent_steps": self.agent_steps,
+            "frames": self.steps * self._frames_per_step,
+            "updates": self.updates,
+            "version": self.updates,
+            "episodes": self.episodes,
+            "return_mean": self.return_mean,
+            "length_mean": _mean(self._lengths),
+            "steps_per_second": self.steps_per_second(now),
+            "policy_lag_mean": lag[1],
+            "policy_lag_max": lag[2],
+            "seconds": self.seconds(now),
+        }
+
+    def details(self) -> dict[str, Any]:
+        """What only the metrics file says: per policy, per episode metric, of the last evaluation."""
+        return {
+            "policies": {
+                name: {
+                    "updates": update["updates"],
+                    "steps": update["steps"],
+                    "agent_steps": update["agent_steps"],
+                    "dropped_fragments": update["dropped_fragments"],
+                    "policy_lag": update["lag"],
+                    "return_mean": _mean(self._policy_returns.get(name, ())),
+                    **update["metrics"],
+                }
+                for name, update in self.updates_of.items()
+            },
+            "episode": {name: _mean(values) for name, values in self._episode_metrics.items()},
+            "evaluation": self.evaluation,
+        }
+
+    def to_meta(self, now: float) -> dict[str, Any]:
+        """What a checkpoint keeps of it; plain numbers and lists of numbers."""
+        return {
+            "updates": self.updates,
+            "steps": self.steps,
+            "agent_steps": self.agent_steps,
+            "frames": self.steps * self._frames_per_step,
+            "episodes": self.episodes,
+            "seconds": self.seconds(now),
+            "return_mean": self.return_mean if self.return_mean is not None else math.nan,
+            "returns": list(self._returns),
+            "lengths": list(self._lengths),
+        }
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else None

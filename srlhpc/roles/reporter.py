@@ -1,0 +1,116 @@
+"""Every rank's end of the control stream: reports to the coordinator, and what it answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from srlhpc.comm.channel import Inbox, Outbox
+from srlhpc.comm.protocol import Command, Report, read_text, write_text
+from srlhpc.roles.role import Role
+
+
+class CoordinatorSilentError(RuntimeError):
+    """The coordinator has not answered for too long; the rank ends itself."""
+
+
+class Reporter(Role):
+    """Reports when it is due, when a role has news, and when all roles are done; one report is outstanding at most.
+
+    Args:
+        rank: this rank.
+        roles: the roles of this rank beside the coordinator.
+        reports: to the coordinator.
+        commands: its answers.
+        addresses: rank to the addresses of its roles, to tell roles who is dead.
+        interval_seconds: between reports without news; None: only with news (serial mode, where time must not matter).
+        silence_seconds: how long the coordinator may take to answer.
+    """
+
+    label = "reporter"
+
+    def __init__(
+        self,
+        rank: int,
+        roles: Sequence[Role],
+        reports: Outbox,
+        commands: Inbox,
+        *,
+        addresses: Mapping[int, Sequence[int]],
+        interval_seconds: float | None,
+        silence_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rank, self._roles = rank, roles
+        self._reports, self._commands = reports, commands
+        self._addresses = addresses
+        self._interval, self._silence = interval_seconds, silence_seconds
+        self._clock = clock
+        self._host, self._pid = socket.gethostname(), os.getpid()
+        self._sent_at = -1e9
+        self._outstanding = False
+        self._dead: set[int] = set()
+        self.may_exit = False
+
+    def poll(self) -> bool:
+        if self._outstanding:
+            return self._listen()
+        if not self._is_due():
+            return False
+        message = self._reports.acquire()
+        if message is None:
+            return False
+        self._reports.send(message, write_text(message, self._report()))
+        self._outstanding = True
+        self._sent_at = self._clock()
+        return True
+
+    def _is_due(self) -> bool:
+        if any(role.has_news for role in self._roles) or self.is_done:
+            return True
+        return self._interval is not None and self._clock() - self._sent_at >= self._interval
+
+    def _report(self) -> Report:
+        report = Report(self._rank, self._host, self._pid)
+        for role in self._roles:
+            role.fill(report)
+            report.counters[role.label] = role.counters()
+        report.done = self.is_done
+        return report
+
+    def _listen(self) -> bool:
+        self._commands.poll()
+        message = self._commands.take()
+        if message is None:
+            if self._clock() - self._sent_at > self._silence:
+                raise CoordinatorSilentError(
+                    f"the coordinator (rank 0) has not answered for {self._silence:.0f} s; it or its node is gone"
+                )
+            return False
+        command = Command(**read_text(message))
+        self._commands.release(message)
+        self._outstanding = False
+        self._pass_on(command)
+        return True
+
+    def _pass_on(self, command: Command) -> None:
+        dead = set(command.dead) - self._dead
+        self._dead |= dead
+        addresses = [address for rank in sorted(dead) for address in self._addresses[rank]]
+        for role in self._roles:
+            if addresses:
+                role.forget(addresses)
+            role.obey(command)
+        self.may_exit = command.exit
+
+    def counters(self) -> dict[str, float]:
+        return {}
+
+    @property
+    def is_done(self) -> bool:
+        return all(role.is_done for role in self._roles)
+
+    def close(self) -> None:
+        self._commands.close()
