@@ -16,7 +16,7 @@ from srlhpc.objects import UserError
 @click.option("--plan", "show_plan", is_flag=True, help="Print which rank does what, and the memory it needs.")
 def command(job: str | None, overrides: tuple[str, ...], schema: bool, show_plan: bool) -> None:
     """Print the resolved spec of JOB as YAML, which is a job file again."""
-    from srlhpc.specs.load import dump_experiment, load_experiment
+    from srlhpc.specs.load import dump_experiment, load_job
     from srlhpc.specs.schema import job_schema
 
     if schema and show_plan:
@@ -25,13 +25,15 @@ def command(job: str | None, overrides: tuple[str, ...], schema: bool, show_plan
         raise UserError("name a job file, for example: srlhpc spec jobs/cartpole.yaml")
     if job is None and overrides:
         raise UserError("--set needs a job file to override")
-    spec = load_experiment(job, overrides) if job is not None else None
+    read = load_job(job, overrides) if job is not None else None
     if schema:
-        click.echo(json.dumps(job_schema(spec), indent=2))
-    elif spec is not None and show_plan:
+        click.echo(json.dumps(job_schema(read.spec if read else None), indent=2))
+    elif read and show_plan:
         from srlhpc.launch.plan import plan, plan_table
         from srlhpc.specs.probe import probe_spaces
 
-        click.echo(plan_table(plan(spec, probe_spaces(spec.environment))))
-    elif spec is not None:
-        click.echo(dump_experiment(spec), nl=False)
+        with read.naming_places():
+            made = plan(read.spec, probe_spaces(read.spec.environment))
+        click.echo(plan_table(made))
+    elif read:
+        click.echo(dump_experiment(read.spec), nl=False)

@@ -48,7 +48,7 @@ class PolicySpec(Spec):
     version; null: only backpressure limits the lag."""
 
     @model_validator(mode="after")
-    def _check_burn_in(self) -> Self:
+    def _check_together(self) -> Self:
         if self.batch.burn_in_steps and not self.network.recurrent:
             raise refusal(
                 f"is {self.batch.burn_in_steps} but network.recurrent is null; burn-in warms up a recurrent state: "
@@ -60,6 +60,7 @@ class PolicySpec(Spec):
                 f"is {self.batch.burn_in_steps}; it must be at most fragment_steps ({self.batch.fragment_steps}).",
                 *("batch", "burn_in_steps"),
             )
+        self.algorithm.check(self.batch, self.network)
         return self
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import yaml
@@ -14,16 +16,33 @@ from srlhpc.objects import UserError
 from srlhpc.specs.errors import problems, shown
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.overrides import apply, overlay
-from srlhpc.specs.yaml_source import Dumper, Written, parse, read_text
+from srlhpc.specs.yaml_source import Dumper, Keys, Written, parse, read_text
 
 _log = logging.getLogger(__name__)
+_SECTIONS = ExperimentSpec.model_fields
+_PATH = re.compile(r"([a-z_]+(?:\.[\w-]+)*): ")
 
 
-class Resolved(NamedTuple):
-    """A spec, and what was dropped on the way to it."""
+class JobFile(NamedTuple):
+    """A spec, where each of its values was written, and what was dropped on the way to it."""
 
     spec: ExperimentSpec
+    written: Written
     notes: tuple[str, ...]
+
+    @contextmanager
+    def naming_places(self) -> Iterator[None]:
+        """Adds file and line to a UserError from inside, whose message starts with a path of the spec and a colon.
+
+        Without such a path, only the file is added.
+        """
+        try:
+            yield
+        except UserError as error:
+            path = _PATH.match(str(error))
+            keys = _keys(path.group(1)) if path else ()
+            place = self.written.place(keys) if keys else self.written.place(()).source
+            raise UserError(f"{place}: {error}") from error.__cause__
 
 
 def load_experiment(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> ExperimentSpec:
@@ -36,25 +55,30 @@ def load_experiment(path: str | os.PathLike[str], overrides: Sequence[str] = ())
     Raises:
         UserError: something is wrong; one line for every problem, with file, line and path.
     """
-    resolved = resolve(read_text(os.fspath(path)), os.fspath(path), overrides)
-    for note in resolved.notes:
+    return load_job(path, overrides).spec
+
+
+def load_job(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> JobFile:
+    """As `load_experiment`, for those who find problems later that belong to a line of the file."""
+    job = parse_job(read_text(os.fspath(path)), os.fspath(path), overrides)
+    for note in job.notes:
         _log.info(note)
-    return resolved.spec
+    return job
 
 
 def load_text(text: str, source: str, overrides: Sequence[str] = ()) -> ExperimentSpec:
     """As `load_experiment`, from text; `source` is the path that errors name and `base:` is relative to."""
-    return resolve(text, source, overrides).spec
+    return parse_job(text, source, overrides).spec
 
 
-def resolve(text: str, source: str, overrides: Sequence[str] = ()) -> Resolved:
-    """As `load_text`, with a note for every mapping whose keys were dropped because its `kind` changed."""
+def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> JobFile:
+    """As `load_job`, from text; the notes are returned, not logged."""
     written, notes = _inherited(text, source, ())
     for override in overrides:
         written, dropped = apply(written, override)
         notes += dropped
     try:
-        return Resolved(ExperimentSpec.model_validate(written.data), tuple(notes))
+        return JobFile(ExperimentSpec.model_validate(written.data), written, tuple(notes))
     except ValidationError as error:
         found = problems(error.errors(include_url=False), written)
         raise UserError("\n".join(str(problem) for problem in found)) from None
@@ -64,6 +88,11 @@ def dump_experiment(spec: ExperimentSpec) -> str:
     """The whole spec as YAML, defaults included; `load_text` gives an equal spec."""
     data = spec.model_dump(mode="json")
     return yaml.dump(data, Dumper=Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+
+def _keys(path: str) -> Keys:
+    words = path.split(".")
+    return tuple(int(word) if word.isdecimal() else word for word in words) if words[0] in _SECTIONS else ()
 
 
 def _inherited(text: str, source: str, above: tuple[str, ...]) -> tuple[Written, list[str]]:

@@ -47,3 +47,12 @@ def test_spec_when_its_arguments_contradict_then_refused(arguments: list[str], m
     with pytest.raises(UserError) as caught:
         output(*arguments)
     assert str(caught.value) == message
+
+
+def test_plan_of_a_job_when_its_batch_cannot_be_filled_then_the_line_is_named(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(f"base: {JOB}\npolicies:\n  default:\n    batch: {{fragments: 7}}\n")
+    with pytest.raises(
+        UserError, match=r"/job\.yaml:4: policies\.default\.batch\.fragments: is 7; one block brings 8 "
+    ):
+        output("--plan", str(job))

@@ -8,7 +8,7 @@ import pytest
 
 from srlhpc.objects import UserError
 from srlhpc.specs.experiment import InlineInference
-from srlhpc.specs.load import dump_experiment, load_experiment, load_text
+from srlhpc.specs.load import dump_experiment, load_experiment, load_text, parse_job
 from srlhpc.specs.modules import Gru, LinearSchedule
 from tests.specs.jobs import JOB, write
 
@@ -180,6 +180,12 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
             "  my policy:\n",
             "jobs/pong.yaml:4: policies.my policy: a policy's name may only have letters, digits, '_' and '-'",
         ),
+        (
+            "learning_rate: 3e-4",
+            "minibatches: 3",
+            "jobs/pong.yaml:4: policies.default: algorithm.minibatches is 3, which does not divide a trainer's batch "
+            "of 128 records (batch.fragments * batch.fragment_steps)",
+        ),
         ("seed: 1", "seed: 1\nseed: 2", "jobs/pong.yaml:2: duplicate key 'seed'; it is also in line 1"),
         (
             "seed: 1",
@@ -277,3 +283,21 @@ def test_text_when_dumped_then_still_text(word: str) -> None:
 def test_text_that_looks_like_something_else_when_dumped_then_quoted(word: str) -> None:
     spec = load_text(JOB, "job.yaml", [f"agents=[{{match: '{word}'}}]"])
     assert load_text(dump_experiment(spec), "dump.yaml").agents[0].match == word
+
+
+@pytest.mark.parametrize(
+    ("found_later", "told"),
+    [
+        ("policies.default.batch.fragments: is 8; why?", "job.yaml:11: policies.default.batch.fragments: is 8; why?"),
+        ("policies.default: no agent uses it", "job.yaml:4: policies.default: no agent uses it"),
+        ("trainers.ranks: is 1", "job.yaml:1: trainers.ranks: is 1"),
+        ("actors.ring: is 9", "--set actors.ring=9: actors.ring: is 9"),
+        ("network nature_cnn needs an image", "job.yaml: network nature_cnn needs an image"),
+        ("torch: is missing", "job.yaml: torch: is missing"),
+    ],
+)
+def test_problem_when_found_after_reading_then_its_place_can_be_named(found_later: str, told: str) -> None:
+    job = parse_job(JOB, "job.yaml", ["actors.ring=9"])
+    with pytest.raises(UserError) as caught, job.naming_places():
+        raise UserError(found_later)
+    assert str(caught.value) == told

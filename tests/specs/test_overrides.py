@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from srlhpc.objects import UserError
-from srlhpc.specs.load import load_text, resolve
+from srlhpc.specs.load import load_text, parse_job
 from tests.specs.jobs import JOB
 
 
@@ -74,17 +74,17 @@ def test_override_when_there_is_no_such_list_element_then_refused() -> None:
 
 def test_override_of_a_factory_when_it_changes_then_its_other_keys_are_dropped_and_said() -> None:
     text = JOB.replace("factory: catch", "factory: gymnasium, id: CartPole-v1")
-    resolved = resolve(text, "job.yaml", ["environment.factory=catch"])
-    assert resolved.spec.environment.factory == "catch"
-    assert resolved.notes == (
+    job = parse_job(text, "job.yaml", ["environment.factory=catch"])
+    assert job.spec.environment.factory == "catch"
+    assert job.notes == (
         "--set environment.factory=catch: environment names another module or variant; dropped its id",
     )
 
 
 def test_override_of_a_factory_when_it_is_the_same_then_its_other_keys_stay() -> None:
     text = JOB.replace("factory: catch", "factory: gymnasium, id: CartPole-v1")
-    resolved = resolve(text, "job.yaml", ["environment.factory=gymnasium"])
-    assert (resolved.spec.environment.model_dump()["id"], resolved.notes) == ("CartPole-v1", ())
+    job = parse_job(text, "job.yaml", ["environment.factory=gymnasium"])
+    assert (job.spec.environment.model_dump()["id"], job.notes) == ("CartPole-v1", ())
 
 
 def test_override_of_a_kind_when_other_overrides_follow_then_they_count() -> None:
