@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from srlhpc.comm.channel import Flags, Header, Message
 
+_FLAGS, _LAST = int(Header.FLAGS), int(Flags.LAST)
+
 
 class Arrivals:
     """The bookkeeping that every inbox shares; it moves no bytes.
@@ -27,7 +29,7 @@ class Arrivals:
         """Takes in what landed; false if its slot may receive again at once (LAST, or a forgotten sender)."""
         if place not in self._open:
             return False
-        if int(message.header[Header.FLAGS]) & Flags.LAST:
+        if message.header.item(_FLAGS) & _LAST:
             self._open.discard(place)
             return False
         self._ready.append(message)

@@ -178,6 +178,9 @@ class Fabric(ABC):
                 (all links then have the same stream, destination and index).
         """
 
+    def close(self) -> None:
+        """Closes every inbox that is still open. Call it once, at the end."""
+
 
 LAST_BYTES = HEADER_BYTES
 """Size of a LAST message on the wire: the header alone."""

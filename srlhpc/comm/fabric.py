@@ -35,6 +35,11 @@ class RankFabric(Fabric):
             assert self._rank_of[link.destination] == self._rank, f"{link} does not end on rank {self._rank}"
         return next(iter(ways.values())).inbox(links, layout, pool=pool)
 
+    def close(self) -> None:
+        self._local.close()
+        if self._remote is not None:
+            self._remote.close()
+
     def _way(self, link: Link) -> Fabric:
         if self._rank_of[link.source] == self._rank_of[link.destination]:
             return self._local

@@ -105,7 +105,7 @@ class _InProcessOutbox(Outbox):
         self._wire.under_way.clear()
 
     def _put(self, message: Message, flags: Flags, size_bytes: int) -> None:
-        message.header[Header.FLAGS] = flags
+        message.header[Header.FLAGS] = int(flags)
         message.header[Header.SENDER] = self._source
         self._wire.under_way.append(_Sent(next(self._stamps), message, size_bytes, lambda: self._received(message)))
 

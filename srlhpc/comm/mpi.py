@@ -196,6 +196,11 @@ class MpiFabric(Fabric):
         self._ends.append(inbox)
         return inbox
 
+    def close(self) -> None:
+        for end in self._ends:
+            if isinstance(end, Inbox):
+                end.close()
+
 
 class _Tags:
     """Numbers for (stream, index, which of the roles on the receiving rank)."""

@@ -14,6 +14,7 @@ from srlhpc.data.layout import Layout
 
 log = logging.getLogger(__name__)
 
+_FLAGS, _SENDER = int(Header.FLAGS), int(Header.SENDER)
 _FLAG_BITS = (1 << SEQUENCE_SHIFT) - 1
 _CANCEL_SECONDS = 0.5
 
@@ -60,6 +61,8 @@ class PostedReceives:
 
     def close(self) -> None:
         """Cancels what is posted, for a bounded time: a receive in mid-message may never end."""
+        if self._is_closed:
+            return
         self._is_closed = True
         for slot in self._active:
             self._persistent[slot].Cancel()
@@ -77,7 +80,7 @@ class PostedReceives:
 
     def _completed_after(self, error: MPI.Exception) -> list[int]:
         """After an error only the requests themselves tell which one failed: it is inactive, with an empty status."""
-        log.warning("receiving: %s", error)
+        log.warning("a receive failed, so a sender may be dead: %s", error)
         completed, status = [], MPI.Status()
         for slot in sorted(self._active):
             try:
@@ -115,7 +118,7 @@ class MpiRowInbox(Inbox):
         while places := self._receives.completed():
             for place in places:
                 row = self._rows[place]
-                row.header[Header.FLAGS] &= _FLAG_BITS
+                row.header[_FLAGS] = row.header.item(_FLAGS) & _FLAG_BITS
                 self._arrivals.deliver(place, row)
             arrived = True
         return arrived
@@ -170,7 +173,9 @@ class MpiPoolInbox(Inbox):
 
     def forget(self, sender: int) -> None:
         """What landed before is handed out, even behind a message that was lost."""
-        place = self._place[sender]
+        place = self._place.get(sender)
+        if place is None:
+            return
         for number in sorted(self._early[place]):
             self._deliver(place, self._early[place].pop(number))
         self._arrivals.forget(sender)
@@ -183,15 +188,25 @@ class MpiPoolInbox(Inbox):
         self._receives.close()
 
     def _land(self, message: Message) -> None:
-        number = int(message.header[Header.FLAGS]) >> SEQUENCE_SHIFT
-        message.header[Header.FLAGS] &= _FLAG_BITS
-        place = self._place[message.sender]
-        self._early[place][number] = message
-        while (ready := self._early[place].pop(self._next[place], None)) is not None:
-            self._next[place] += 1
-            self._deliver(place, ready)
-        if not self._arrivals.is_open(place):
+        stamp = message.header.item(_FLAGS)
+        message.header[_FLAGS] = stamp & _FLAG_BITS
+        place = self._place[message.header.item(_SENDER)]
+        number = stamp >> SEQUENCE_SHIFT
+        if number != self._next[place]:
+            self._early[place][number] = message
+        else:
+            self._deliver_in_order(place, message)
+        if self._early[place] and not self._arrivals.is_open(place):
             self._drop_early(place)
+
+    def _deliver_in_order(self, place: int, message: Message) -> None:
+        early, ready = self._early[place], message
+        while True:
+            self._deliver(place, ready)
+            self._next[place] += 1
+            if self._next[place] not in early:
+                return
+            ready = early.pop(self._next[place])
 
     def _drop_early(self, place: int) -> None:
         """A sender that was given up and still sends: its slots go back to the pool."""

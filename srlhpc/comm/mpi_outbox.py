@@ -15,6 +15,9 @@ SEQUENCE_SHIFT = 8
 """Bits of the flags below the message's number within its outbox. A pool needs that number: a short message that was
 sent second can complete first."""
 
+# Plain numbers: arithmetic on enumerations is slow, and an IntFlag remembers every value that it ever had.
+_FLAGS, _SENDER = int(Header.FLAGS), int(Header.SENDER)
+
 
 class MpiOutbox(Outbox):
     """A few slots with persistent sends to one rank; shorter messages go by a plain send of the same mode.
@@ -48,7 +51,7 @@ class MpiOutbox(Outbox):
 
     def send(self, message: Message, size_bytes: int | None = None) -> None:
         assert not self._said_last, "nothing follows LAST"
-        self._put(message, Flags.NONE, self._size_bytes if size_bytes is None else size_bytes)
+        self._put(message, 0, self._size_bytes if size_bytes is None else size_bytes)
 
     def poll(self) -> bool:
         freed = False
@@ -60,7 +63,7 @@ class MpiOutbox(Outbox):
 
     def send_last(self) -> bool:
         if not self._said_last:
-            self._put(self._messages[-1], Flags.LAST, LAST_BYTES)
+            self._put(self._messages[-1], int(Flags.LAST), LAST_BYTES)
         self._said_last = True
         return True
 
@@ -74,12 +77,12 @@ class MpiOutbox(Outbox):
         self._under_way.clear()
         self._free.clear()
 
-    def _put(self, message: Message, flags: Flags, size_bytes: int) -> None:
+    def _put(self, message: Message, flags: int, size_bytes: int) -> None:
         if self._abandoned:
             return
         assert HEADER_BYTES <= size_bytes <= message.buffer.nbytes
-        message.header[Header.FLAGS] = flags | self._sequence << SEQUENCE_SHIFT
-        message.header[Header.SENDER] = self._source
+        message.header[_FLAGS] = flags | self._sequence << SEQUENCE_SHIFT
+        message.header[_SENDER] = self._source
         self._sequence += 1
         if message.slot < len(self._persistent) and size_bytes == self._size_bytes:
             self._persistent[message.slot].Start()
@@ -92,7 +95,7 @@ class MpiOutbox(Outbox):
         try:
             return MPI.Request.Testsome(self._requests) or []
         except MPI.Exception as error:
-            log.warning("sending to rank %d: %s", self._target[0], error)
+            log.warning("a send to rank %d failed, so it may be dead: %s", self._target[0], error)
             return [slot for slot in self._under_way if self._is_over(slot)]
 
     def _is_over(self, slot: int) -> bool:
