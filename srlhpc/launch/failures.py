@@ -83,7 +83,7 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
         if content is None:
             continue
         rank = int(content.get("rank", -1))
-        label = labels.get(rank, _label(content))
+        label = str(content.get("label") or labels.get(rank) or f"rank-{rank}")
         found[rank] = Failure(
             rank,
             label,
@@ -101,10 +101,6 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
                 end.rank, label, _role(label), hosts.get(end.rank, ""), end.time, end.text, "", _advice(end.code)
             )
     return sorted(found.values(), key=lambda failure: failure.time)
-
-
-def _label(content: Mapping[str, object]) -> str:
-    return f"{content.get('role', 'rank')}-{content.get('index', 0)}"
 
 
 def _role(label: str) -> str:
@@ -149,6 +145,10 @@ def _advice_for_kind(kind: str) -> str:
     match kind:
         case "environment":
             return "The environment raised this; put it right there."
-        case "nan":
-            return "Lower the learning rate or clip gradients and rewards; the last checkpoint was kept."
-    return "The traceback is in the rank's log."
+        case "diverged":
+            return "Lower the learning rate, or clip gradients and rewards. The last good checkpoint was kept."
+        case "user":
+            return "Put it right in the job file."
+        case "cluster":
+            return "The logs of all ranks have more; if it comes again, look at the machine."
+    return "The rank's log has more."

@@ -108,6 +108,7 @@ class Foreman:
     Args:
         paths: the run.
         attempt: its new attempt, folders and files made.
+        lease: of the run, taken.
         ranks: all ranks of the plan.
         program: command of a rank; None for `srlhpc.launch.rank`.
         out: where progress and the summary go.
@@ -118,6 +119,7 @@ class Foreman:
         self,
         paths: RunPaths,
         attempt: AttemptPaths,
+        lease: Lease,
         ranks: Sequence[LabelledRank],
         *,
         program: Sequence[str] | None = None,
@@ -130,7 +132,7 @@ class Foreman:
         self._program = rank_program(attempt) if program is None else program
         self._limits = limits or Limits()
         self._progress = ProgressLine(out or sys.stderr)
-        self._lease = Lease(paths.lease)
+        self._lease = lease
         self._signals = Signals(attempt, raises=False)
         self._said_lost: set[int] = set()
 
@@ -138,14 +140,10 @@ class Foreman:
         """Starts the ranks and stays until all are gone.
 
         Raises:
-            UserError: somebody else runs this run, or there is no mpiexec.
+            UserError: there is no mpiexec.
         """
         with self._signals.caught():
-            self._lease.take(self._attempt.number)
-            try:
-                outcome = self._run_ranks()
-            finally:
-                self._lease.release()
+            outcome = self._run_ranks()
         self._progress.say(summary(self._paths, outcome))
         return outcome
 

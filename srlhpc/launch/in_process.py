@@ -22,6 +22,7 @@ class SerialForeman:
     Args:
         paths: the run.
         attempt: its new attempt, folders and files made.
+        lease: of the run, taken.
         train: trains until the end and writes the outcome; obeys the mailbox at update boundaries.
         out: where progress and the summary go.
     """
@@ -30,11 +31,13 @@ class SerialForeman:
         self,
         paths: RunPaths,
         attempt: AttemptPaths,
+        lease: Lease,
         train: Callable[[RunPaths, AttemptPaths], object],
         out: TextIO | None = None,
     ) -> None:
         self._paths = paths
         self._attempt = attempt
+        self._lease = lease
         self._train = train
         self._progress = ProgressLine(out or sys.stderr)
         self._signals = Signals(attempt, raises=True)
@@ -43,23 +46,17 @@ class SerialForeman:
         """Trains until the end.
 
         Raises:
-            UserError: somebody else runs this run.
             Exception: whatever training raises, for the traceback's sake; the end is written before.
         """
-        lease = Lease(self._paths.lease)
         with self._signals.caught():
-            lease.take(self._attempt.number)
-            try:
-                outcome = self._run_here(lease)
-            finally:
-                lease.release()
+            outcome = self._run_here()
         self._progress.say(summary(self._paths, outcome))
         return outcome
 
-    def _run_here(self, lease: Lease) -> Outcome:
+    def _run_here(self) -> Outcome:
         started = time.time()
         try:
-            with self._reported(lease):
+            with self._reported():
                 self._train(self._paths, self._attempt)
             forced = None
         except KeyboardInterrupt:
@@ -75,10 +72,10 @@ class SerialForeman:
         return outcome
 
     @contextmanager
-    def _reported(self, lease: Lease) -> Iterator[None]:
+    def _reported(self) -> Iterator[None]:
         """Shows progress and renews the lease from a thread, meanwhile."""
         over = threading.Event()
-        thread = threading.Thread(target=self._report, args=(lease, over), daemon=True)
+        thread = threading.Thread(target=self._report, args=(over,), daemon=True)
         thread.start()
         try:
             yield
@@ -86,12 +83,12 @@ class SerialForeman:
             over.set()
             thread.join()
 
-    def _report(self, lease: Lease, over: threading.Event) -> None:
+    def _report(self, over: threading.Event) -> None:
         ticks = 0
         while not over.wait(0.2):
             ticks += 1
             if ticks % 50 == 0:
-                lease.renew()
+                self._lease.renew()
             status = read_json(self._paths.status) or {}
             if status.get("attempt") == self._attempt.number:
                 self._progress.show(progress_text(status), time.monotonic())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,20 @@ def read_lease(path: Path) -> Holder | None:
 
 
 class Lease:
-    """The lease of a run, held by this process from `take` to `release`."""
+    """The lease of a run, held by this process from `take` to `release`, or for the length of a `with held(...)`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._attempt = 0
+
+    @contextlib.contextmanager
+    def held(self, attempt: int) -> Iterator[Lease]:
+        """As `take`, and `release` at the end."""
+        self.take(attempt)
+        try:
+            yield self
+        finally:
+            self.release()
 
     def take(self, attempt: int) -> None:
         """Takes the lease, from a dead holder if need be.

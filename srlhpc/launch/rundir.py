@@ -41,7 +41,7 @@ class AttemptPaths:
 
     @property
     def attempt(self) -> Path:
-        """How it was started: serial, overrides, resumed checkpoint or null, number of ranks."""
+        """How it was started: serial, overrides, name of the checkpoint or null, number of ranks, command, time."""
         return self.folder / "attempt.json"
 
     @property

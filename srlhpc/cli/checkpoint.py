@@ -1,0 +1,60 @@
+"""`srlhpc checkpoint`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from srlhpc.objects import UserError
+
+
+@click.group("checkpoint")
+def command() -> None:
+    """What is inside a checkpoint, and whether it is whole."""
+
+
+@command.command("show")
+@click.argument("file", type=click.Path(path_type=Path))
+def show(file: Path) -> None:
+    """Print what is in FILE: values, and type and shape of arrays."""
+    from srlhpc.data.checkpoint import read_checkpoint
+
+    click.echo(f"{file}: {file.stat().st_size:,} bytes, whole" if file.is_file() else str(file), err=True)
+    click.echo("\n".join(lines(read_checkpoint(file))))
+
+
+@command.command("verify")
+@click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
+def verify(files: tuple[Path, ...]) -> None:
+    """Say of each of FILES whether it is whole; exit code 2 if one is not."""
+    from srlhpc.data.checkpoint import read_checkpoint
+
+    broken = 0
+    for file in files:
+        try:
+            read_checkpoint(file)
+            click.echo(f"{file}: whole")
+        except UserError as error:
+            broken += 1
+            click.echo(str(error))
+    if broken:
+        sys.exit(2)
+
+
+def lines(tree: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """A checkpoint's tree, indented."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield f"{indent}{key}/"
+            yield from lines(value, indent + "  ")
+        elif isinstance(value, str) and "\n" in value:
+            yield f"{indent}{key}:"
+            yield from (f"{indent}  | {line}" for line in value.rstrip().splitlines())
+        elif hasattr(value, "dtype"):
+            yield f"{indent}{key}: {value.dtype}{list(value.shape)}"
+        else:
+            yield f"{indent}{key}: {value!r}"

@@ -1,0 +1,103 @@
+"""`srlhpc logs`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from srlhpc.cli.options import open_run, root_option, say
+from srlhpc.launch.run_state import is_running
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.objects import UserError, did_you_mean
+
+
+@click.command("logs")
+@click.argument("run")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
+@click.option("--role", metavar="ROLE", help="Only ranks of that role, for example actor.")
+@click.option("--rank", type=click.IntRange(min=0), metavar="N", help="Only that rank.")
+@click.option("--attempt", "number", type=click.IntRange(min=1), metavar="K", help="Of that attempt; else the last.")
+@root_option
+def command(run: str, follow: bool, role: str | None, rank: int | None, number: int | None, root: str | None) -> None:
+    """What the ranks of RUN wrote: one log after the other, or with -f line by line as they come."""
+    paths = open_run(root, run)
+    files = chosen_logs(_attempt(paths, number), role, rank)
+    if follow:
+        _follow(paths, files)
+        return
+    for path in files:
+        if len(files) > 1:
+            click.echo(f"==> {label_of(path)} <==")
+        with open(path, "rb") as file:
+            _copy(file)
+
+
+def chosen_logs(attempt: AttemptPaths, role: str | None, rank: int | None) -> list[Path]:
+    """Logs of an attempt, by rank.
+
+    Raises:
+        UserError: none is like that.
+    """
+    files = sorted(attempt.logs.glob("rank-*.log"))
+    found = [path for path in files if (rank is None or _rank_of(path) == rank) and (role in (None, role_of(path)))]
+    if found:
+        return found
+    if not files:
+        raise UserError(f"{attempt.logs} has no logs of ranks; a serial run writes to the terminal only")
+    wish = " and ".join([f"role '{role}'"] * (role is not None) + [f"rank {rank}"] * (rank is not None))
+    raise UserError(f"no log of {wish}{did_you_mean(role or '', sorted({role_of(path) for path in files}))}")
+
+
+def label_of(path: Path) -> str:
+    """`actor-1` of `rank-00003-actor-1.log`."""
+    return path.stem.split("-", 2)[2]
+
+
+def role_of(path: Path) -> str:
+    return label_of(path).partition("-")[0]
+
+
+def _rank_of(path: Path) -> int:
+    return int(path.stem.split("-", 2)[1])
+
+
+def _attempt(paths: RunPaths, number: int | None) -> AttemptPaths:
+    numbers = paths.attempt_numbers()
+    if not numbers:
+        raise UserError(f"run {paths.name} was never started, so it has no logs")
+    if number is not None and number not in numbers:
+        raise UserError(f"run {paths.name} has no attempt {number}; it has {', '.join(map(str, numbers))}")
+    return paths.attempt(number or numbers[-1])
+
+
+def _copy(file: BinaryIO) -> None:
+    while chunk := file.read(1 << 16):
+        click.echo(chunk, nl=False)
+
+
+def _follow(paths: RunPaths, files: Sequence[Path]) -> None:
+    opened = [(label_of(path), open(path, "rb")) for path in files]  # noqa: SIM115 (as many as there are ranks)
+    width = max(len(label) for label, _ in opened)
+    going = True
+    while going:
+        # Asked before reading, so that the last lines are read after the end.
+        going = is_running(paths) is not None
+        for label, file in opened:
+            _print_lines(label.ljust(width) if len(opened) > 1 else "", file)
+        if going:
+            time.sleep(0.2)
+    say(f"run {paths.name} has ended; see srlhpc status {paths.name}")
+
+
+def _print_lines(label: str, file: BinaryIO) -> None:
+    while line := file.readline():
+        if not line.endswith(b"\n"):
+            # Half a line: the rest is not written yet.
+            file.seek(-len(line), 1)
+            return
+        text = line.decode(errors="replace")
+        click.echo(f"{label} | {text}" if label else text, nl=False)

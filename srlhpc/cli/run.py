@@ -1,0 +1,40 @@
+"""`srlhpc run`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from srlhpc.cli.options import open_root, root_option, say, set_option
+
+
+@click.command("run")
+@click.argument("job", type=click.Path())
+@click.option("--serial", is_flag=True, help="All roles in this process, in lock-step: exact and easy to debug.")
+@set_option
+@root_option
+@click.option("--name", metavar="NAME", help="Name of the run; else the job's and an id.")
+def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None, name: str | None) -> None:
+    """Train JOB here, with live progress. Ctrl-C writes a checkpoint and ends."""
+    from srlhpc.launch.attempt import check_launcher, run_attempt
+    from srlhpc.launch.lease import Lease
+    from srlhpc.launch.plan import plan
+    from srlhpc.launch.rundir import check_name, create_run
+    from srlhpc.specs.load import dump_experiment, load_experiment
+    from srlhpc.specs.probe import probe_spaces
+
+    folder = open_root(root)
+    if name is not None:
+        check_name(name, folder)
+    spec = load_experiment(job, overrides)
+    check_launcher(serial)
+    made = plan(spec, probe_spaces(spec.environment), serial=serial)
+    paths = create_run(folder, name, Path(job).stem, dump_experiment(spec), spec.seed, sys.argv)
+    say(f"run {paths.name} in {paths.folder}")
+    for note in made.notes:
+        say(note)
+    with Lease(paths.lease).held(1) as lease:
+        outcome = run_attempt(paths, lease, made, overrides, None, serial=serial)
+    sys.exit(outcome.exit_code)

@@ -1,0 +1,71 @@
+"""`srlhpc why`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from srlhpc.cli.options import open_run, root_option
+from srlhpc.launch.failures import Failure, failures
+from srlhpc.launch.run_state import run_state
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+_TRACEBACK_LINES = 15
+_LOG_LINES = 10
+
+
+@click.command("why")
+@click.argument("run")
+@root_option
+def command(run: str, root: str | None) -> None:
+    """What failed first in the last attempt of RUN, and what to do."""
+    paths = open_run(root, run)
+    click.echo("\n".join(explanation(paths)))
+
+
+def explanation(paths: RunPaths) -> Iterator[str]:
+    """Lines that name the first failure: role, rank, host, signal or traceback, and what to do."""
+    state = run_state(paths)
+    attempt = paths.last_attempt()
+    found = failures(attempt) if attempt else []
+    how = f"run {paths.name}, attempt {state['attempt']}: {state['state']}"
+    yield how + (f" ({state['reason']})" if state["reason"] else "")
+    if attempt and found:
+        yield from _first(attempt, found)
+        if state["state"] in ("finished", "running"):
+            yield "the others went on without it"
+    elif state["state"] != "failed":
+        yield "nothing failed"
+    elif state["reason"] == "killed":
+        yield from _killed(state["message"] or "")
+    else:
+        yield str(state["message"])
+    if state["state"] in ("failed", "interrupted"):
+        yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.name}"
+
+
+def _first(attempt: AttemptPaths, found: list[Failure]) -> Iterator[str]:
+    first = found[0]
+    yield f"first failure: {first.line}"
+    yield f"  role {first.role}, rank {first.rank}" + (f", host {first.host}" if first.host else "")
+    shown = first.traceback.rstrip().splitlines()[-_TRACEBACK_LINES:] or _end_of_log(attempt, first)
+    yield from (f"  | {line}" for line in shown)
+    yield f"what to do: {first.advice}"
+    yield f"its log: {attempt.log(first.rank, first.label)}"
+    if len(found) > 1:
+        yield f"later: {'; '.join(failure.line for failure in found[1:6])}" + (" ..." if len(found) > 6 else "")
+
+
+def _end_of_log(attempt: AttemptPaths, failure: Failure) -> list[str]:
+    try:
+        text = attempt.log(failure.rank, failure.label).read_text(errors="replace")
+    except OSError:
+        return []
+    return text.rstrip().splitlines()[-_LOG_LINES:]
+
+
+def _killed(message: str) -> Iterator[str]:
+    yield f"{message}; no rank has written a failure"
+    yield "what to do: this comes from `kill -9`, from a machine that went down, or from the kernel when memory"
+    yield "  runs out (`dmesg | grep -i oom` tells); then use fewer ranks, fewer copies or a smaller batch"

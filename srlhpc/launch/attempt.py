@@ -1,0 +1,73 @@
+"""From a plan to one attempt: its folder, its description, its foreman."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from srlhpc.data.atomic import write_json
+from srlhpc.launch.lease import Lease
+from srlhpc.launch.local import find_mpiexec, flavour
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+if TYPE_CHECKING:
+    from srlhpc.launch.foreman import Outcome
+    from srlhpc.launch.plan import Plan
+
+
+def check_launcher(serial: bool) -> None:
+    """Refuses, before anything is made, what could not start its ranks.
+
+    Raises:
+        UserError: there is no mpiexec, or one of an unknown kind.
+    """
+    if not serial:
+        flavour(find_mpiexec())
+
+
+def run_attempt(
+    paths: RunPaths, lease: Lease, plan: Plan, overrides: Sequence[str], checkpoint: Path | None, *, serial: bool
+) -> Outcome:
+    """Makes the next attempt of a run and stays until it has ended.
+
+    Args:
+        paths: the run; its spec is the plan's.
+        lease: of the run, taken.
+        plan: who does what.
+        overrides: what `--set` changed, for the record.
+        checkpoint: the one to go on from; None: from the beginning.
+        serial: all roles in this process.
+    """
+    attempt = paths.new_attempt()
+    describe(attempt, plan, overrides, checkpoint, serial=serial)
+    if serial:
+        from srlhpc.launch.in_process import SerialForeman
+        from srlhpc.launch.serial import run_serial
+
+        return SerialForeman(paths, attempt, lease, run_serial).run()
+    from srlhpc.launch.foreman import Foreman
+
+    return Foreman(paths, attempt, lease, plan.ranks).run()
+
+
+def describe(
+    attempt: AttemptPaths, plan: Plan, overrides: Sequence[str], checkpoint: Path | None, *, serial: bool
+) -> None:
+    """Writes down how an attempt is started."""
+    made: dict[str, Any] = plan.to_json()
+    write_json(attempt.plan, made)
+    write_json(attempt.spaces, plan.spaces.to_json())
+    write_json(
+        attempt.attempt,
+        {
+            "serial": serial,
+            "overrides": list(overrides),
+            "checkpoint": checkpoint.name if checkpoint else None,
+            "ranks": len(plan.ranks),
+            "command": sys.argv,
+            "time": time.time(),
+        },
+    )

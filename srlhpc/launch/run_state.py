@@ -1,0 +1,82 @@
+"""Where a run stands: what its coordinator, its foreman and its lease say, put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.lease import Holder, read_lease
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+_COUNTERS = ("steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds")
+_MEASURES = ("return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max")
+SILENT_SECONDS = 30.0
+"""A status that old, of a run that is said to run, is worth a remark."""
+
+
+def run_state(paths: RunPaths) -> dict[str, Any]:
+    """The state of a run as `status --json` prints it; null for what nobody has reported yet."""
+    run = read_json(paths.run) or {}
+    status = read_json(paths.status) or {}
+    attempt = paths.last_attempt()
+    state, reason, message = _ending(attempt, read_lease(paths.lease), status)
+    number = attempt.number if attempt else 0
+    ours = status.get("attempt") == number
+    checkpoints = sorted(path.name for path in paths.checkpoints.glob("updates-*.h5"))
+    running = state == "running"
+    return {
+        "run": run.get("id", paths.name),
+        "name": paths.name,
+        "job": run.get("job"),
+        "seed": run.get("seed"),
+        "state": state,
+        "reason": reason,
+        "message": message,
+        "phase": (status.get("phase") if ours else "starting") if running else None,
+        "attempt": number,
+        **{key: status.get(key, 0) for key in _COUNTERS},
+        **{key: status.get(key) for key in _MEASURES},
+        "roles": status.get("roles", {}),
+        "ranks_planned": _ranks_planned(attempt),
+        "ranks_alive": (status.get("ranks_alive", 0) if ours else 0) if running else 0,
+        "ranks": status.get("ranks") if ours and running else [],
+        "last_checkpoint": checkpoints[-1] if checkpoints else None,
+        "last_checkpoint_updates": int(checkpoints[-1][8:-3]) if checkpoints else None,
+        "time": status.get("time"),
+        "folder": str(paths.folder),
+    }
+
+
+def is_running(paths: RunPaths) -> Holder | None:
+    """Who runs it, if somebody does."""
+    holder = read_lease(paths.lease)
+    return holder if holder and holder.is_alive() else None
+
+
+def silence(state: Mapping[str, Any]) -> float | None:
+    """Seconds since a running run's coordinator last wrote, if that is long ago."""
+    if state["state"] != "running" or not state.get("time"):
+        return None
+    seconds = time.time() - float(state["time"])
+    return seconds if seconds > SILENT_SECONDS else None
+
+
+def _ranks_planned(attempt: AttemptPaths | None) -> int | None:
+    return (read_json(attempt.attempt) or {}).get("ranks") if attempt else None
+
+
+def _ending(
+    attempt: AttemptPaths | None, holder: Holder | None, status: Mapping[str, Any]
+) -> tuple[str, str | None, str | None]:
+    """State, reason, message."""
+    if holder and holder.is_alive():
+        return "running", None, None
+    if attempt is None:
+        return ("failed", "killed", "it was killed before its first start") if holder else ("pending", None, None)
+    end = read_json(attempt.end) or read_json(attempt.outcome)
+    if end:
+        return str(end.get("state")), end.get("reason"), end.get("message")
+    killed_after = f" after {status['updates']} updates" if status.get("updates") else ""
+    return "failed", "killed", f"everything was killed{killed_after}, the foreman included"
