@@ -125,7 +125,9 @@ def main() -> None:
     for name in arguments.names or CASES:
         raw_case, settings, copies = CASES[name]
         raw, adapter = raw_case(copies), behind_contract(settings, copies)
-        rounds = [(microseconds(raw, arguments.seconds / 5), microseconds(adapter, arguments.seconds / 5)) for _ in range(5)]
+        rounds = [
+            (microseconds(raw, arguments.seconds / 5), microseconds(adapter, arguments.seconds / 5)) for _ in range(5)
+        ]
         raw_us, adapter_us = (min(column) for column in zip(*rounds, strict=True))
         print(
             f"| {name} | {copies} | {copies / raw_us * 1e6:,.0f} | {copies / adapter_us * 1e6:,.0f} "

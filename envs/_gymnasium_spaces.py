@@ -163,8 +163,8 @@ def _choices(choices: NDArray[Any], starts: NDArray[Any], dtype: Any) -> ActionC
 def _scaled(low: NDArray[Any], high: NDArray[Any], dtype: Any) -> ActionCodec:
     bounded = np.isfinite(low) & np.isfinite(high)
     all_bounded = bool(bounded.all())
-    centre = np.where(bounded, (high.astype(np.float64) + low) / 2, 0.0).astype(np.float32)
-    half = np.where(bounded, (high.astype(np.float64) - low) / 2, 1.0).astype(np.float32)
+    bottom, top = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    centre, half = ((top + bottom) / 2).astype(np.float32), ((top - bottom) / 2).astype(np.float32)
 
     def decode(actions: Array) -> Array:
         shaped = actions.reshape(-1, *low.shape)

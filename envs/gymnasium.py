@@ -158,7 +158,9 @@ class _Looped:
 
     def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
         outcomes = []
-        for copy, (simulator, action, is_over) in enumerate(zip(self._simulators, actions, ended.tolist(), strict=True)):
+        for copy, (simulator, action, is_over) in enumerate(
+            zip(self._simulators, actions, ended.tolist(), strict=True)
+        ):
             if is_over:
                 raw, info = simulator.reset()
                 outcomes.append((0.0, False, False))

@@ -79,17 +79,16 @@ def test_users_mistake_is_told_with_the_environments_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("name", "build", "message"),
     [
-        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
-        ("import os; os._exit(7)", r"\(exit code 7\): no message"),
-        ("import no_such_simulator", "No module named 'no_such_simulator'"),
+        ("raising", "raise RuntimeError('no licence')", "RuntimeError: no licence"),
+        ("dying", "import os; os._exit(7)", r"\(exit code 7\): no message"),
+        ("incomplete", "import no_such_simulator", "No module named 'no_such_simulator'"),
     ],
 )
 def test_crash_is_told_with_the_last_line_of_its_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: str, message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, build: str, message: str
 ) -> None:
-    name = f"broken{abs(hash(build))}"
     settings = module_that(tmp_path, monkeypatch, name, build)
     with pytest.raises(UserError, match=f"environment 'lab.{name}' cannot be built .*{message}"):
         probe_spaces(settings)
