@@ -6,12 +6,13 @@ import json
 
 import click
 
+from srlhpc.cli.options import set_option
 from srlhpc.objects import UserError
 
 
 @click.command("spec")
 @click.argument("job", required=False, type=click.Path())
-@click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True, help="Override a setting; repeatable.")
+@set_option
 @click.option("--schema", is_flag=True, help="Print the JSON schema; with JOB, its modules' settings are filled in.")
 @click.option("--plan", "show_plan", is_flag=True, help="Print which rank does what, and the memory it needs.")
 def command(job: str | None, overrides: tuple[str, ...], schema: bool, show_plan: bool) -> None:
