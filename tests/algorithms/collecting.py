@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Batch, Context
+from srlhpc.algorithms.algorithm import Batch, Context, Reducer
 from srlhpc.environment import Environment, Kind, KindStep
 from srlhpc.policies.policy import Policy
 
@@ -17,16 +17,44 @@ _R = TypeVar("_R")
 
 
 class OwnSum:
-    """The reducer of a single trainer."""
+    """The reducer of a single trainer; counts its calls."""
 
     trainers = 1
 
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
     def sum(self, tensor: Tensor) -> Generator[None]:
+        self.sizes.append(tensor.numel())
         yield
 
 
-def context(seed: int = 0) -> Context:
-    return Context(reducer=OwnSum(), device=torch.device("cpu"), autocast=None, seed=seed)
+class SharedSum:
+    """The reducer of several trainers that run in turn: sums when all have come to the same call."""
+
+    def __init__(self, trainers: int) -> None:
+        self.trainers = trainers
+        self.sizes: list[int] = []
+        self._waiting: list[Tensor] = []
+        self._done = 0
+
+    def sum(self, tensor: Tensor) -> Generator[None]:
+        assert all(tensor.shape == other.shape for other in self._waiting), "trainers are at different calls"
+        self._waiting.append(tensor)
+        target = self._done + 1
+        if len(self._waiting) == self.trainers:
+            total = torch.stack(self._waiting).sum(0)
+            for waiting in self._waiting:
+                waiting.copy_(total)
+            self._waiting = []
+            self._done = target
+            self.sizes.append(tensor.numel())
+        while self._done < target:
+            yield
+
+
+def context(seed: int = 0, reducer: Reducer | None = None, autocast: torch.dtype | None = None) -> Context:
+    return Context(reducer=reducer or OwnSum(), device=torch.device("cpu"), autocast=autocast, seed=seed)
 
 
 def finish(generator: Generator[None, None, _R]) -> _R:
@@ -36,6 +64,19 @@ def finish(generator: Generator[None, None, _R]) -> _R:
             next(generator)
         except StopIteration as stop:
             return stop.value
+
+
+def finish_together(generators: list[Generator[None, None, _R]]) -> list[_R]:
+    """Runs the updates of several trainers in turn, a step each."""
+    results: dict[int, _R] = {}
+    while len(results) < len(generators):
+        for index, generator in enumerate(generators):
+            if index not in results:
+                try:
+                    next(generator)
+                except StopIteration as stop:
+                    results[index] = stop.value
+    return [results[index] for index in range(len(generators))]
 
 
 class Collector:
