@@ -47,6 +47,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python setup.cfg pyproject.toml constraints.txt
+	@echo "Installing srlhpc into $(VENV); torch is large, so this can take minutes."
 	$(INSTALL) '.[mpich]'
 	touch $@
 
