@@ -81,8 +81,9 @@ def _remarks(state: Mapping[str, Any]) -> list[str]:
     remarks = [
         f"{state['name']}: {rank['label']} (rank {rank['rank']}, {rank.get('host', '')}) is dead"
         for rank in state["ranks"] or []
-        if not rank.get("alive", True)
+        if not rank.get("alive", True) and state["phase"] != "starting"
     ]
+    remarks += [f"{state['name']}: {warning}" for warning in state["warnings"]]
     if state["message"] and state["state"] == "failed":
         remarks.append(f"{state['name']}: {state['message']}; more: srlhpc why {state['name']}")
     if seconds := silence(state):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
@@ -180,9 +180,9 @@ class Foreman:
             self._check_losses(ends, clock)
             if self._attempt.outcome.exists():
                 clock.start("leave", self._limits.leave)
-            is_up = self._look_at_status() or is_up
+            is_up = self._look_at_status(ends) or is_up
             if not is_up and clock.passed("start"):
-                return self._missing(ends)
+                return self._late(ends)
             if any(clock.passed(name) for name in ("gone", "lost", "leave")):
                 return None
             if clock.passed("renew"):
@@ -204,30 +204,33 @@ class Foreman:
             if not expendable:
                 clock.start("lost", self._limits.lost)
 
-    def _look_at_status(self) -> bool:
-        """Shows progress; returns whether all ranks have reported at least once."""
-        status = read_json(self._paths.status) or {}
-        if status.get("attempt") != self._attempt.number or status.get("phase") == "starting":
-            self._progress.show(f"starting {len(self._ranks)} ranks", time.monotonic())
-            return False
-        self._progress.show(progress_text(status), time.monotonic())
-        return True
+    def _look_at_status(self, ends: Mapping[int, RankEnd]) -> bool:
+        """Shows progress; returns whether all ranks have reported at least once or ended."""
+        status = self._status()
+        is_up = bool(status) and (status.get("phase") != "starting" or not self._missing(status, ends))
+        text = progress_text(status) if is_up else f"starting {len(self._ranks)} ranks"
+        self._progress.show(text, time.monotonic())
+        return is_up
 
-    def _missing(self, ends: dict[int, RankEnd]) -> Outcome:
-        """Who did not come in time."""
+    def _status(self) -> dict[str, Any]:
+        """What the coordinator of this attempt says; empty if it has said nothing yet."""
         status = read_json(self._paths.status) or {}
-        alive = {
-            entry.get("rank")
-            for entry in (status.get("ranks") or [] if status.get("attempt") == self._attempt.number else [])
-            if entry.get("alive")
-        }
-        missing = [f"{rank.label} (rank {rank.rank})" for rank in self._ranks.values() if rank.rank not in alive]
+        return status if status.get("attempt") == self._attempt.number else {}
+
+    def _missing(self, status: Mapping[str, Any], ends: Mapping[int, RankEnd]) -> list[str]:
+        """Ranks that have neither reported nor ended. A coordinator that writes has come."""
+        come = {entry.get("rank") for entry in status.get("ranks") or [] if entry.get("alive")} | set(ends)
+        come |= {0} if status else set()
+        return [f"{rank.label} (rank {rank.rank})" for rank in self._ranks.values() if rank.rank not in come]
+
+    def _late(self, ends: Mapping[int, RankEnd]) -> Outcome:
+        """Who did not come in time."""
         ended = "".join(f"; {self._ranks[end.rank].label} {end.text}" for end in ends.values())
         return Outcome(
             "failed",
             "start",
-            f"not all ranks were up after {self._limits.start:.0f} s; missing: {', '.join(missing)}{ended}. "
-            f"Their logs are in {self._attempt.logs}",
+            f"not all ranks were up after {self._limits.start:.0f} s; "
+            f"missing: {', '.join(self._missing(self._status(), ends))}{ended}. Their logs are in {self._attempt.logs}",
         )
 
     def _cause(self, mpiexec: subprocess.Popen[bytes]) -> Outcome:

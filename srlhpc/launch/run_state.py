@@ -42,6 +42,7 @@ def run_state(paths: RunPaths) -> dict[str, Any]:
         "ranks_planned": _ranks_planned(attempt),
         "ranks_alive": (status.get("ranks_alive", 0) if ours else 0) if running else 0,
         "ranks": status.get("ranks") if ours and running else [],
+        "warnings": (status.get("warnings") or []) if ours else [],
         "last_checkpoint": checkpoints[-1] if checkpoints else None,
         "last_checkpoint_updates": int(checkpoints[-1][8:-3]) if checkpoints else None,
         "time": status.get("time"),
