@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +133,7 @@ def unlink_shared_memory() -> None:
                 os.unlink(path)
 
 
-def abort(code: int) -> None:
+def abort(code: int) -> NoReturn:
     """Ends all ranks of the step, at once."""
     MPI.COMM_WORLD.Abort(code)
 

@@ -72,6 +72,9 @@ class PostedReceives:
                 time.sleep(50e-6)
         for slot in sorted(self._active):
             self._bury(slot)
+        for request in self._requests:
+            if request != MPI.REQUEST_NULL:
+                request.Free()
         self._requests = []
 
     def _bury(self, slot: int) -> None:

@@ -13,15 +13,18 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, but missing from torch's __all__
 
-from srlhpc.comm.mpi import MpiWorld
-from srlhpc.comm.rendezvous import LOOPBACK, Address, exchange_address, meeting_host, reach
+from srlhpc.comm.address import LOOPBACK, Address, reach
 from srlhpc.objects import ClusterError
+
+if TYPE_CHECKING:
+    from srlhpc.comm.mpi import MpiWorld
 
 JOIN_TIMEOUT = timedelta(minutes=10)
 _COLLECTIVE_TIMEOUT = timedelta(days=1)
@@ -122,6 +125,9 @@ def join_trainers(world: MpiWorld | None, ranks: Sequence[int], device: torch.de
     if len(ranks) == 1:
         return SingleReducer()
     assert world is not None, "several trainers need MPI"
+    # Imported here: one trainer alone runs without an MPI library.
+    from srlhpc.comm.rendezvous import exchange_address, meeting_host
+
     host = meeting_host(world, ranks)
     if host == LOOPBACK and sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from srlhpc.comm.address import LOOPBACK, Address
 from srlhpc.comm.mpi import RENDEZVOUS_TAG, MpiWorld, wait
 from srlhpc.comm.mpi_library import MPI
-from srlhpc.objects import ClusterError
 
-LOOPBACK = "127.0.0.1"
 _NAME_BYTES = 256
-
-
-class Address(NamedTuple):
-    """Where a server listens."""
-
-    host: str
-    port: int
 
 
 def meeting_host(world: MpiWorld, ranks: Sequence[int]) -> str:
@@ -55,23 +45,3 @@ def exchange_address(
         return own
     wait(world.comm.Irecv([content, MPI.BYTE], ranks[0], RENDEZVOUS_TAG), timeout_seconds)
     return Address(content[8:].tobytes().rstrip(b"\0").decode(), int(content[:8].view(np.int64)[0]))
-
-
-def reach(address: Address, timeout_seconds: float) -> None:
-    """Waits until somebody listens there.
-
-    Raises:
-        ClusterError: nobody does, or the name means nothing here.
-    """
-    deadline = time.monotonic() + timeout_seconds
-    while True:
-        try:
-            socket.create_connection(address, timeout=1.0).close()
-            return
-        except OSError as error:
-            if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"cannot reach the first trainer at {address.host}:{address.port} ({error}); "
-                    "do the trainers' nodes reach each other by host name, and does no firewall stand between?"
-                ) from error
-        time.sleep(0.1)

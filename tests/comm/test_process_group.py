@@ -1,0 +1,61 @@
+"""Sums over trainers."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+
+from srlhpc.comm.address import LOOPBACK, Address
+from srlhpc.comm.process_group import SingleReducer, host_store, join_store, join_trainers
+from srlhpc.objects import ClusterError
+from tests.comm.launching import run_ranks
+from tests.comm.mpi_reducers import finish
+
+
+def test_single_trainer_is_its_own_sum() -> None:
+    tensor = torch.tensor([1.0, 2.0])
+    reducer = join_trainers(None, [4], torch.device("cpu"))
+    assert isinstance(reducer, SingleReducer)
+    finish(reducer.sum(tensor))
+    assert tensor.tolist() == [1.0, 2.0]
+    assert finish(reducer.agree([1.0, 0.0])) == ([1.0, 0.0], 0)
+
+
+def test_trainers_that_meet_at_a_store_need_no_port_agreed_beforehand() -> None:
+    first, second = host_store(LOOPBACK, 2), host_store(LOOPBACK, 2)
+    assert first.port != second.port
+    joined = join_store(Address(LOOPBACK, first.port), 2)
+    joined.set("key", "value")
+    assert first.get("key") == b"value"
+
+
+def test_first_trainer_that_cannot_be_reached_is_named() -> None:
+    store = host_store(LOOPBACK, 2)
+    port = store.port
+    del store
+    with pytest.raises(ClusterError, match=f"cannot reach the first trainer at {LOOPBACK}:{port}"):
+        join_store(Address(LOOPBACK, port), 2, timedelta(seconds=0))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("trainers", [2, 3])
+def test_trainers_sum_and_agree_and_yield_while_one_is_late(trainers: int, tmp_path: Path) -> None:
+    run_ranks(trainers, "tests.comm.mpi_reducers", str(tmp_path), str(trainers))
+    total = sum(range(trainers))
+    for rank in range(trainers):
+        result = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert result["trainers"] == trainers
+        assert result["sum"] == [float(trainers * place + total) for place in range(5)]
+        assert result["agreed"] == [float(trainers), 1.0]
+        assert rank == 0 or result["yields"] > 0
+
+
+@pytest.mark.mpi
+def test_trainer_that_dies_is_an_error_for_the_others(tmp_path: Path) -> None:
+    run_ranks(2, "tests.comm.mpi_reducers", str(tmp_path), "2", "die", survive=True)
+    assert "one of them is gone" in json.loads((tmp_path / "0.json").read_text())["error"]
+    assert not (tmp_path / "1.json").exists()
