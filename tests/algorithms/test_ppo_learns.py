@@ -28,7 +28,7 @@ def mean_reward_after_training(
     torch.manual_seed(0)
     network = mlp.Settings.model_validate({"kind": "mlp", "recurrent": recurrent})
     policy = mlp.build(network, environment.spaces.kinds[0], normalize or NormalizeSpec())
-    values = {"kind": "ppo", "learning_rate": 3e-3, "gamma": 0.5, **settings}
+    values = {"kind": "ppo", "learning_rate": 5e-3, "gamma": 0.5, **settings}
     algorithm = ppo.build(ppo.Settings.model_validate(values), policy, context())
     collector = Collector(environment, policy, steps=16, seed=1, burn_in=burn_in)
     rewards = []
@@ -49,18 +49,18 @@ def mean_reward_after_training(
     ids=["discrete", "masked", "multi-discrete"],
 )
 @pytest.mark.parametrize("truncates", [False, True], ids=["terminated", "truncated"])
-def test_choices_are_learnt_to_98_percent(actions: ActionSpace, masked: bool, chance: float, truncates: bool) -> None:
+def test_choices_are_learnt_to_95_percent(actions: ActionSpace, masked: bool, chance: float, truncates: bool) -> None:
     def environment() -> Matching:
         return Matching(actions, masked=masked, truncates=truncates)
 
     before = mean_reward_after_training(environment(), 5, learning_rate=0.0)
     assert before == pytest.approx(chance, abs=0.06)
-    assert mean_reward_after_training(environment(), 40) > 0.98
+    assert mean_reward_after_training(environment(), 25) > 0.95
 
 
 def test_continuous_actions_are_learnt_with_normalized_observations_and_returns() -> None:
     normalize = NormalizeSpec(observations=True, returns=True)
-    reward = mean_reward_after_training(Matching(Continuous(2)), 80, normalize=normalize, learning_rate=1e-2)
+    reward = mean_reward_after_training(Matching(Continuous(2)), 60, normalize=normalize, learning_rate=1e-2)
     assert reward > 0.95  # 0.63 with the initial policy
 
 
@@ -68,9 +68,9 @@ def test_continuous_actions_are_learnt_with_normalized_observations_and_returns(
 def test_a_cue_is_remembered_with_memory(kind: str, burn_in: int) -> None:
     environment = Matching(Discrete(3), length=4, delay=True)
     recurrent = {"kind": kind, "size": 32}
-    reward = mean_reward_after_training(environment, 60, recurrent=recurrent, burn_in=burn_in, gamma=0.9)
+    reward = mean_reward_after_training(environment, 45, recurrent=recurrent, burn_in=burn_in, gamma=0.9)
     assert reward > 0.95 / 4  # one reward in four records
 
 
 def test_a_cue_is_not_remembered_without_memory() -> None:
-    assert mean_reward_after_training(Matching(Discrete(3), length=4, delay=True), 60, gamma=0.9) < 0.45 / 4
+    assert mean_reward_after_training(Matching(Discrete(3), length=4, delay=True), 40, gamma=0.9) < 0.45 / 4
