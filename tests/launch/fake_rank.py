@@ -11,6 +11,7 @@ from pathlib import Path
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.processes import die_with_parent
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.shared_memory import write_down_names
 
 
 def main() -> None:
@@ -18,6 +19,8 @@ def main() -> None:
     paths = RunPaths(Path(sys.argv[1]))
     attempt, way = paths.attempt(int(sys.argv[2])), sys.argv[3]
     rank = int(os.environ["PMI_RANK"])
+    if way == "mpi":
+        start_mpi_and_keep_its_files(attempt)
     (attempt.folder / f"pid-{rank}").write_text(str(os.getpid()))
     if rank == 0:
         coordinate(paths, attempt, way)
@@ -43,6 +46,14 @@ def coordinate(paths: RunPaths, attempt: AttemptPaths, way: str) -> None:
     (paths.checkpoints / "updates-000000007.h5").touch()
     attempt.stop.unlink()
     write_json(attempt.outcome, {"state": "interrupted", "reason": "interrupt", "message": ""})
+
+
+def start_mpi_and_keep_its_files(attempt: AttemptPaths) -> None:
+    """As a rank that is killed before it can unlink them."""
+    write_down_names(attempt)
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Barrier()
 
 
 def fail(attempt: AttemptPaths, rank: int) -> None:

@@ -1,0 +1,128 @@
+"""The foreman over real mpiexec, with ranks that only pretend."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from srlhpc.launch.failures import failures
+from srlhpc.launch.local import find_mpiexec
+from srlhpc.launch.run_state import run_state
+from srlhpc.launch.shared_memory import sweep
+from tests.launch.fake_runs import fake_run, kill, wait_for
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/environ").exists() or not find_mpiexec(), reason="needs Linux and mpiexec"
+)
+
+
+def test_step_when_it_ends_then_its_outcome_is_the_end(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "finishes") as run:
+        code, err = run.wait()
+        assert (code, run.end["state"], run.end["reason"]) == (0, "finished", "steps")
+        assert str(run.paths.folder) in err
+        assert run.pids() == []
+        assert not run.paths.lease.exists()
+
+
+def test_ctrl_c_when_training_then_a_checkpoint_and_exit_code_130(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "trains") as run:
+        run.wait_until_up()
+        run.signal(signal.SIGINT)
+        code, err = run.wait()
+        assert (code, run.end["state"], run.pids()) == (130, "interrupted", [])
+        assert "press Ctrl-C again to end at once" in err
+        assert "updates-000000007.h5" in err
+
+
+def test_sigterm_when_training_then_as_ctrl_c(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "trains") as run:
+        run.wait_until_up()
+        run.signal(signal.SIGTERM)
+        assert (run.wait()[0], run.end["state"]) == (130, "interrupted")
+
+
+def test_second_ctrl_c_when_the_coordinator_is_deaf_then_all_end_at_once(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "deaf") as run:
+        run.wait_until_up()
+        run.signal(signal.SIGINT)
+        wait_for(run.attempt.stop.exists)
+        run.signal(signal.SIGINT)
+        code, _ = run.wait()
+        assert (code, run.end["state"], run.pids()) == (130, "interrupted", [])
+        assert "at once" in run.end["message"]
+
+
+def test_actor_when_killed_then_the_others_go_on(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "trains") as run:
+        run.wait_until_up()
+        os.kill(run.rank_pid(1), signal.SIGKILL)
+        run.wait_until_said("actor-0 (rank 1) was killed by signal 9 (SIGKILL); the others go on")
+        run.signal(signal.SIGINT)
+        assert run.wait()[0] == 130
+
+
+@pytest.mark.parametrize("rank", [0, 2], ids=["coordinator", "trainer"])
+def test_rank_that_matters_when_killed_then_the_run_fails_and_names_it(tmp_path: Path, rank: int) -> None:
+    with fake_run(tmp_path, "trains") as run:
+        run.wait_until_up()
+        os.kill(run.rank_pid(rank), signal.SIGKILL)
+        code, _ = run.wait()
+        assert (code, run.end["state"], run.pids()) == (1, "failed", [])
+        assert f"(rank {rank}, host here) was killed by signal 9 (SIGKILL)" in run.end["message"]
+        assert failures(run.attempt)[0].rank == rank
+
+
+def test_rank_that_raises_when_it_ends_then_its_message_is_the_failure(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "raises") as run:
+        run.wait()
+        first = failures(run.attempt)[0]
+        assert (first.rank, first.host, first.message) == (1, "here", "failed: no more")
+        assert first.traceback.startswith("Traceback")
+
+
+def test_coordinator_when_silent_at_the_start_then_who_is_missing(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "silent") as run:
+        code, _ = run.wait()
+        assert (code, run.end["reason"], run.pids()) == (1, "start", [])
+        assert "missing: coordinator-0 (rank 0), actor-0 (rank 1)" in run.end["message"]
+
+
+def test_foreman_when_killed_then_nothing_stays_and_status_says_killed(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "trains") as run:
+        run.wait_until_up()
+        assert len(run.pids()) >= 3
+        run.signal(signal.SIGKILL)
+        run.wait()
+        wait_for(lambda: not run.pids(), seconds=5.0)
+        state = run_state(run.paths)
+        assert (state["state"], state["reason"]) == ("failed", "killed")
+
+
+def test_everything_when_killed_at_once_then_the_next_command_finds_nothing(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "trains") as run:
+        run.wait_until_up()
+        kill([run.process.pid, *run.pids()])
+        run.wait()
+        sweep(tmp_path)
+        assert run.pids() == []
+        assert run_state(run.paths)["state"] == "failed"
+
+
+def test_mpiexec_when_killed_then_the_run_fails_and_nothing_stays(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "trains") as run:
+        run.wait_until_up()
+        children = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        code, _ = run.wait()
+        assert (code, run.end["state"], run.pids()) == (1, "failed", [])
+
+
+def test_run_when_it_goes_on_then_status_says_running(tmp_path: Path) -> None:
+    with fake_run(tmp_path, "trains") as run:
+        run.wait_until_up()
+        state = run_state(run.paths)
+        assert (state["state"], state["attempt"], state["steps"]) == ("running", 1, 7)
