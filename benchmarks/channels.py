@@ -118,6 +118,7 @@ class Contest:
             for request in self._requests:
                 request.Cancel()
                 request.Wait()
+                request.Free()
 
     def _bare_requests(self, index: int) -> list[MPI.Prequest]:
         comm, tag = self._world.comm, 16 * index + 15
@@ -157,6 +158,7 @@ def throughput(world: MpiWorld, fabric: MpiFabric) -> None:
         for _ in range(REPETITIONS):
             for kind, measured in times.items():
                 measured.append(timed(world, contest.ways[kind]))
+        contest.close()
         if world.rank == 0:
             print(
                 f"{size_bytes // KIB:6d} KiB | "
@@ -187,6 +189,7 @@ def idle_poll(world: MpiWorld, fabric: MpiFabric) -> None:
             for request in requests:
                 request.Cancel()
                 request.Wait()
+                request.Free()
             inbox.close()
             print(f"idle poll of {rows:3d} rows: {1e6 * best:.2f} us, bare Testsome {1e6 * bare:.2f} us")
     world.comm.Barrier()
