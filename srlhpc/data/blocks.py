@@ -70,40 +70,46 @@ def block_layout(shapes: PolicyShapes, records: int, copies: int, agents: int) -
     T, columns = records, (copies, agents)
 
     def fields() -> Iterator[Field]:
-        for key, spec in shapes.kind.observations.items():
-            yield Field(f"obs.{key}", (T + 1, *columns, *spec.shape), spec.dtype)
-        yield Field("first", (T + 1, *columns), "bool")
-        if shapes.kind.has_action_masks:
-            yield Field("action_masks", (T + 1, *columns, shapes.kind.actions.mask_size), "bool")
+        yield from _seen(shapes, (T + 1, *columns))
         action = shapes.kind.actions.array
         yield Field("actions", (T, *columns, *action.shape), action.dtype)
-        for name, dtype in (("log_probs", "float32"), ("rewards", "float32")):
+        for name, dtype in _RECORD_FIELDS:
             yield Field(name, (T, *columns), dtype)
-        for name in ("terminated", "truncated", "valid", "alive"):
-            yield Field(name, (T, *columns), "bool")
         yield Field("versions", (T,), "int64")
-        for name, spec in shapes.outputs.items():
-            yield Field(f"out.{name}", (T, *columns, *spec.shape), spec.dtype)
-        for prefix in ("state", "final_state"):
-            for name, spec in shapes.state.items():
-                yield Field(f"{prefix}.{name}", (*columns, *spec.shape), spec.dtype)
+        yield from _named("out.", shapes.outputs, (T, *columns))
+        yield from _named("state.", shapes.state, columns)
+        yield from _named("final_state.", shapes.state, columns)
 
     return Layout.of(fields())
+
+
+_RECORD_FIELDS = (
+    ("log_probs", "float32"),
+    ("rewards", "float32"),
+    ("terminated", "bool"),
+    ("truncated", "bool"),
+    ("valid", "bool"),
+    ("alive", "bool"),
+)
+
+
+def _seen(shapes: PolicyShapes, lead: tuple[int, ...]) -> Iterator[Field]:
+    """What an agent sees before it acts."""
+    yield from _named("obs.", shapes.kind.observations, lead)
+    yield Field("first", lead, "bool")
+    if shapes.kind.has_action_masks:
+        yield Field("action_masks", (*lead, shapes.kind.actions.mask_size), "bool")
+
+
+def _named(prefix: str, arrays: Mapping[str, ArraySpec], lead: tuple[int, ...]) -> Iterator[Field]:
+    for name, spec in arrays.items():
+        yield Field(prefix + name, (*lead, *spec.shape), spec.dtype)
 
 
 def request_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
     """What a group asks its policy server at one record."""
     columns = (copies, agents)
-
-    def fields() -> Iterator[Field]:
-        for key, spec in shapes.kind.observations.items():
-            yield Field(f"obs.{key}", (*columns, *spec.shape), spec.dtype)
-        for name in ("first", "alive"):
-            yield Field(name, columns, "bool")
-        if shapes.kind.has_action_masks:
-            yield Field("action_masks", (*columns, shapes.kind.actions.mask_size), "bool")
-
-    return Layout.of(fields())
+    return Layout.of([*_seen(shapes, columns), Field("alive", columns, "bool")])
 
 
 def reply_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
@@ -114,9 +120,7 @@ def reply_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
         action = shapes.kind.actions.array
         yield Field("actions", (*columns, *action.shape), action.dtype)
         yield Field("log_probs", columns, "float32")
-        for name, spec in shapes.outputs.items():
-            yield Field(f"out.{name}", (*columns, *spec.shape), spec.dtype)
-        for name, spec in shapes.state.items():
-            yield Field(f"state.{name}", (*columns, *spec.shape), spec.dtype)
+        yield from _named("out.", shapes.outputs, columns)
+        yield from _named("state.", shapes.state, columns)
 
     return Layout.of(fields())

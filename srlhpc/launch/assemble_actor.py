@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from srlhpc.environment import Episode
-from srlhpc.launch.plan import Plan, RolePlan
+from srlhpc.launch.ranks import Plan, RolePlan
 from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.wiring import Wiring
 from srlhpc.objects import load_module
@@ -30,9 +30,7 @@ def _group(plan: Plan, role: RolePlan, place: int, wiring: Wiring) -> Group:
 
     module = load_module(spec.environment.factory, "envs")
     environment = module.build(spec.environment, copies=spec.actors.environments, seed=seed(0))
-    seats = {
-        seat.policy: (seat.kind, _recorder(plan, role, number, seat.policy, wiring)) for seat in plan.seats
-    }
+    seats = {seat.policy: (seat.kind, _recorder(plan, role, number, seat.policy, wiring)) for seat in plan.seats}
     return Group(number, environment, seats, seed)
 
 
@@ -53,9 +51,7 @@ def _recorder(plan: Plan, role: RolePlan, group: int, policy: str, wiring: Wirin
 
 def episode_summary(plan: Plan) -> Callable[[Episode], dict[str, Any]]:
     """Turns an episode into what is reported: the mean return of its trained agents, and by policy."""
-    agents = {
-        seat.policy: [plan.spaces.kind(seat.kind).agents[place] for place in seat.agents] for seat in plan.seats
-    }
+    agents = {seat.policy: [plan.spaces.kind(seat.kind).agents[place] for place in seat.agents] for seat in plan.seats}
     trained = [agents[seat.policy][i] for seat in plan.seats for i in seat.trained]
 
     def mean(episode: Episode, names: list[str]) -> float:

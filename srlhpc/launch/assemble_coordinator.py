@@ -9,7 +9,7 @@ from typing import Any
 
 import srlhpc
 from srlhpc.data.checkpoint_folder import CheckpointFolder
-from srlhpc.launch.plan import Plan
+from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.wiring import Wiring
 from srlhpc.roles.checkpointing import Checkpointing

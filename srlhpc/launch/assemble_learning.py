@@ -24,7 +24,7 @@ from srlhpc.comm.parameters import (
 from srlhpc.comm.process_group import join_trainers
 from srlhpc.comm.shared_parameters import SharedSubscription, Succession
 from srlhpc.launch.assemble_actor import episode_summary
-from srlhpc.launch.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan
+from srlhpc.launch.ranks import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan
 from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.wiring import Wiring
 from srlhpc.objects import UserError, load_module
@@ -237,9 +237,7 @@ class LearningRoles:
         subscriptions: dict[str, ParameterSubscription] = {}
         for seat in plan.seats:
             policy = self.policy(seat.policy, torch.device("cpu"))
-            players[seat.policy] = Player(
-                policy, seat.kind, seat.agents, spec.evaluators.environments, self._autocast
-            )
+            players[seat.policy] = Player(policy, seat.kind, seat.agents, spec.evaluators.environments, self._autocast)
             subscription = self._subscription(seat.policy, role, vector_size(policy))
             if subscription is not None:
                 subscriptions[seat.policy] = subscription

@@ -22,7 +22,7 @@ from srlhpc.comm.mpi import MpiFabric, MpiWorld, abort, finalize_or_exit, start_
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
-from srlhpc.launch.plan import Plan, RankPlan
+from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.start import read_plan, read_restored
 from srlhpc.launch.wiring import Wiring
@@ -125,7 +125,8 @@ def _die_with_parent() -> None:
 
 def _write_failure(here: RankPlan, attempt: AttemptPaths, error: BaseException) -> None:
     text = traceback.format_exc()
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(text)
+    sys.stderr.flush()
     role = here.roles[0]
     write_json(
         attempt.failure(here.rank),

@@ -16,7 +16,7 @@ from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter
 from srlhpc.launch.assemble_learning import LearningRoles
-from srlhpc.launch.plan import Plan
+from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.start import read_plan, read_restored
 from srlhpc.launch.wiring import Wiring

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.environment import Spaces
-from srlhpc.launch.plan import Plan, plan
+from srlhpc.launch.plan import plan
+from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.specs.load import load_experiment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from srlhpc.comm.channel import Fabric, Inbox, Outbox, Stream
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
-from srlhpc.launch.plan import Plan, RolePlan
+from srlhpc.launch.ranks import Plan, RolePlan
 from srlhpc.roles.group import SeatChannels
 
 _AWAITED_SLOTS = 2
@@ -33,9 +33,7 @@ class Wiring:
             requests=fabric.outbox(
                 plan.link(Stream.REQUESTS, actor, server, group, policy), plan.request_layout(policy), slots=1
             ),
-            replies=fabric.inbox(
-                [plan.link(Stream.REPLIES, server, actor, group, policy)], plan.reply_layout(policy)
-            ),
+            replies=fabric.inbox([plan.link(Stream.REPLIES, server, actor, group, policy)], plan.reply_layout(policy)),
             blocks=None,
         )
         if plan.trainers(policy):
@@ -45,9 +43,7 @@ class Wiring:
                 channels.grant_requests = fabric.outbox(
                     plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy), HEADER_ONLY, slots=1
                 )
-                channels.grants = fabric.inbox(
-                    [plan.link(Stream.GRANTS, trainer, actor, group, policy)], HEADER_ONLY
-                )
+                channels.grants = fabric.inbox([plan.link(Stream.GRANTS, trainer, actor, group, policy)], HEADER_ONLY)
         return channels
 
     def _block_outbox(self, actor: RolePlan, trainer: RolePlan) -> Outbox:

@@ -100,8 +100,8 @@ class Checkpointing:
             self.problem = None
         except OSError as error:
             self.problem = (
-                f"checkpoint at update {updates} could not be written to {self._folder.path}: {error.strerror or error}; "
-                "training goes on, the last good one is kept, the next is tried as planned"
+                f"checkpoint at update {updates} could not be written to {self._folder.path}: "
+                f"{error.strerror or error}; training goes on, the last good one is kept"
             )
             log.warning(self.problem)
 

@@ -1,7 +1,7 @@
 """The coordinator: hears every rank, decides when to checkpoint and stop, keeps the run directory.
 
-    starting --(all ranks reported)--> training --(limit, Ctrl-C, failed actor)--> stopping --(all done)--> ended
-    any --(a rank that matters died, or no actor is left)--> failed: the step is aborted
+starting --(all ranks reported)--> training --(limit, Ctrl-C, failed actor)--> stopping --(all done)--> ended
+any --(a rank that matters died, or no actor is left)--> failed: the step is aborted
 """
 
 from __future__ import annotations
@@ -255,9 +255,7 @@ class Coordinator(Role):
         assert self._outcome is not None
         self._write_status(self._clock())
         outcome = self._outcome
-        write_json(
-            self._files.outcome, {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
-        )
+        write_json(self._files.outcome, {"state": outcome.state, "reason": outcome.reason, "message": outcome.message})
 
     # --- files ---------------------------------------------------------------------------------------------------
 

@@ -45,8 +45,9 @@ class Player:
 
         observations = {key: flat(values) for key, values in step.observations.items()}
         masks = None if step.action_masks is None else flat(step.action_masks)
-        with torch.inference_mode(), torch.autocast(
-            "cpu", dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None
+        with (
+            torch.inference_mode(),
+            torch.autocast("cpu", dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None),
         ):
             acted = self.policy.act(observations, self._state, flat(step.first), action_masks=masks, generator=None)
         self._state = acted.state
@@ -133,9 +134,7 @@ class Evaluator(Role):
         for name, subscription in self._subscriptions.items():
             read_vector(self._players[name].policy, subscription.vector)
         self._version = versions[0]
-        self._round = Round(
-            self._environment, list(self._players.values()), self._episodes, self._seed(self._version)
-        )
+        self._round = Round(self._environment, list(self._players.values()), self._episodes, self._seed(self._version))
         return True
 
     def _end(self, played: Round) -> None:

@@ -92,7 +92,8 @@ class SeatRecorder:
 
     def _ask_for_grant(self) -> bool:
         requests, grants = self.channels.grant_requests, self.channels.grants
-        assert requests is not None and grants is not None
+        assert requests is not None
+        assert grants is not None
         if not self._asked:
             message = requests.acquire()
             if message is None:

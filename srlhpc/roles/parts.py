@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Inbox, Outbox
-from srlhpc.comm.protocol import CHUNK_BYTES, HEADER_BYTES, ChunkHeader
+from srlhpc.comm.protocol import CHUNK_BYTES, ChunkHeader
+from srlhpc.data.layout import HEADER_BYTES
 from srlhpc.data.tree import decode_tree, encode_tree
 
 

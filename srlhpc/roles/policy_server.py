@@ -80,19 +80,22 @@ class ServedPolicy:
 
     def _act(self, requests: Sequence[Message]) -> Acted:
         def rows(field: str) -> Tensor:
-            parts = [request.fields[field].reshape(self._rows, *request.fields[field].shape[2:]) for request in requests]
+            parts = [
+                request.fields[field].reshape(self._rows, *request.fields[field].shape[2:]) for request in requests
+            ]
             return torch.from_numpy(parts[0] if len(parts) == 1 else np.concatenate(parts)).to(self._device)
 
         observations = {key: rows(f"obs.{key}") for key in self._observation_keys}
         masks = rows("action_masks") if self._policy.kind.has_action_masks else None
         places = self._places(requests) if self._state else None
         state = {name: tensor[places] for name, tensor in self._state.items()}
-        with torch.inference_mode(), torch.autocast(
-            self._device.type, dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None
+        with (
+            torch.inference_mode(),
+            torch.autocast(
+                self._device.type, dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None
+            ),
         ):
-            acted = self._policy.act(
-                observations, state, rows("first"), action_masks=masks, generator=self._generator
-            )
+            acted = self._policy.act(observations, state, rows("first"), action_masks=masks, generator=self._generator)
             for name, tensor in acted.state.items():
                 self._state[name][places] = tensor.to(self._state[name].dtype)
         self.rows_inferred += self._rows * len(requests)
@@ -110,8 +113,10 @@ class ServedPolicy:
         wants_state = any(request.header[RequestHeader.WANT_STATE] for request in requests)
         if wants_state:
             arrays |= {f"state.{name}": tensor for name, tensor in acted.state.items()}
-        values = {name: tensor.to("cpu").float().numpy() if tensor.is_floating_point() else tensor.cpu().numpy()
-                  for name, tensor in arrays.items()}
+        values = {
+            name: tensor.to("cpu").float().numpy() if tensor.is_floating_point() else tensor.cpu().numpy()
+            for name, tensor in arrays.items()
+        }
         for i, request in enumerate(requests):
             reply = None if request.sender in self.dead else self._replies[request.slot].acquire()
             if reply is not None:

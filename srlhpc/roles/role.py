@@ -37,15 +37,12 @@ class Role(ABC):
 
     def obey(self, command: Command) -> None:
         """Takes note of what the coordinator wants."""
-        return None
 
     def forget(self, addresses: Collection[int]) -> None:
         """The roles at these addresses are dead."""
-        return None
 
     def fill(self, report: Report) -> None:
         """Adds events since the last report."""
-        return None
 
     def save_state(self) -> Mapping[str, Any]:
         """Everything an exact resume needs beside the trainers' parts; called when nothing is in flight."""
@@ -53,11 +50,9 @@ class Role(ABC):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Takes back what `save_state` gave; called before the first poll."""
-        return None
 
     def close(self) -> None:
         """Frees what the role holds, its posted receives included."""
-        return None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""`srlhpc eval`: an exact number of episodes with deterministic actions, frozen weights and frozen statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from srlhpc.data.checkpoint import read_checkpoint
+from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.environment import Array, Spaces
+from srlhpc.launch.assemble_actor import episode_summary
+from srlhpc.launch.plan import plan
+from srlhpc.launch.ranks import Plan
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.seeds import seed_of
+from srlhpc.launch.video import VideoFile
+from srlhpc.objects import UserError, load_module
+from srlhpc.policies.policy import Policy
+from srlhpc.roles.evaluator import Player, Round
+from srlhpc.specs.load import load_experiment
+from srlhpc.specs.probe import check_packages, probe_spaces
+
+MOST_COPIES = 8
+
+
+def evaluate(
+    paths: RunPaths,
+    *,
+    episodes: int,
+    checkpoint: Path | None = None,
+    video: Path | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Plays `episodes` episodes with a run's policies and says how they went.
+
+    Args:
+        paths: the run.
+        episodes: exactly so many; each copy of the environment plays a fixed share of them.
+        checkpoint: a checkpoint file; None for the newest whole one.
+        video: where to write a film of the episodes (one copy is played then); None for none.
+        seed: changes the episodes.
+
+    Raises:
+        UserError: no checkpoint, one that does not fit, an environment that draws no pictures, ...
+    """
+    made = _plan(paths)
+    check_packages(made.spec.environment)
+    file, tree = _checkpoint(paths, checkpoint)
+    copies = 1 if video else min(episodes, MOST_COPIES)
+    module = load_module(made.spec.environment.factory, "envs")
+    environment = module.build(made.spec.environment, copies=copies, seed=seed, render=video is not None)
+    torch.set_num_threads(1)
+    players = [Player(_policy(made, seat.policy, tree, file), seat.kind, seat.agents, copies) for seat in made.seats]
+    played = Round(environment, players, episodes, seed_of(made.spec.seed, "eval", seed))
+    try:
+        _play(played, environment.render, video)
+    finally:
+        environment.close()
+    return _result(made, played, file, tree)
+
+
+def _plan(paths: RunPaths) -> Plan:
+    spec = load_experiment(paths.spec)
+    attempt = paths.last_attempt()
+    if attempt is not None and attempt.spaces.exists():
+        return plan(spec, Spaces.from_json(json.loads(attempt.spaces.read_text())))
+    return plan(spec, probe_spaces(spec.environment))
+
+
+def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping[str, Any]]:
+    if checkpoint is not None:
+        return checkpoint, read_checkpoint(checkpoint)
+    newest = CheckpointFolder(paths.checkpoints).newest_valid()
+    if newest is None:
+        raise UserError(f"run {paths.name} has no checkpoint yet; one is written after its first update")
+    return newest.path, newest.tree
+
+
+def _policy(made: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Policy:
+    spec = made.spec.policies[name]
+    torch.manual_seed(seed_of(made.spec.seed, "policy", list(made.spec.policies).index(name)))
+    policy: Policy = load_module(spec.network.kind, "srlhpc.policies").build(
+        spec.network, made.shapes(name).kind, spec.normalize
+    )
+    part = tree["policies"].get(name)
+    if part is not None:
+        tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in part["parameters"].items()}
+        try:
+            policy.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise UserError(f"{file}: policy '{name}' does not fit this run's network: {error}") from None
+    elif made.trainers(name):
+        raise UserError(f"{file}: has no policy '{name}' (it has {', '.join(tree['policies'])})")
+    return policy
+
+
+def _play(played: Round, render: Callable[[], Array | None], video: Path | None) -> None:
+    if video is None:
+        while not played.is_done:
+            played.advance()
+        return
+    with VideoFile(video) as film:
+        film.add(render())
+        while not played.is_done:
+            played.advance()
+            film.add(render())
+
+
+def _result(made: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
+    summaries = [episode_summary(made)(episode) for episode in played.episodes]
+    returns = np.array([summary["return"] for summary in summaries])
+    return {
+        "checkpoint": file.name,
+        "updates": int(tree["meta"]["updates"]),
+        "episodes": len(summaries),
+        "return_mean": float(returns.mean()),
+        "return_std": float(returns.std()),
+        "return_min": float(returns.min()),
+        "return_max": float(returns.max()),
+        "length_mean": float(np.mean([summary["steps"] for summary in summaries])),
+        "policies": {
+            name: float(np.mean([summary["policies"][name] for summary in summaries]))
+            for name in summaries[0]["policies"]
+        },
+        "returns": returns.tolist(),
+    }
