@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from srlhpc.data.checkpoint_folder import Newest
-    from srlhpc.launch.plan import Plan
+    from srlhpc.launch.ranks import Plan
     from srlhpc.launch.rundir import RunPaths
     from srlhpc.specs.experiment import ExperimentSpec
 

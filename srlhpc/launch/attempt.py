@@ -15,7 +15,7 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
 if TYPE_CHECKING:
     from srlhpc.launch.foreman import Outcome
-    from srlhpc.launch.plan import Plan
+    from srlhpc.launch.ranks import Plan
 
 
 def check_launcher(serial: bool) -> None:

@@ -1,0 +1,104 @@
+"""Learning curves of runs, and their mean with a confidence band over seeds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.objects import UserError
+
+Axis = Literal["steps", "seconds"]
+_POINTS = 200
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mean return of one run against steps or seconds."""
+
+    run: str
+    seed: int
+    x: NDArray[np.float64]
+    returns: NDArray[np.float64]
+
+
+class Band(NamedTuple):
+    """A mean over seeds and its bootstrap confidence interval, each float [points]."""
+
+    x: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def read_curve(paths: RunPaths, axis: Axis) -> Curve:
+    """The curve in a run's metrics; half a line at the end of a run that goes on is left out.
+
+    Raises:
+        UserError: no episode has ended yet.
+    """
+    points = [(line[axis], line["return_mean"]) for line in _lines(paths) if line.get("return_mean") is not None]
+    if not points:
+        raise UserError(f"run {paths.name} has no returns yet: no training episode has ended. Wait, or leave it out.")
+    x, returns = np.array(sorted(points), np.float64).T
+    return Curve(paths.name, int((read_json(paths.run) or {}).get("seed", 0)), x, returns)
+
+
+def grouped(runs: Sequence[RunPaths]) -> dict[str, list[RunPaths]]:
+    """Runs whose specs differ in nothing but the seed, by the job's name."""
+    by_spec: dict[str, list[RunPaths]] = {}
+    for paths in runs:
+        by_spec.setdefault(_spec_without_seed(paths), []).append(paths)
+    names: dict[str, list[RunPaths]] = {}
+    for group in by_spec.values():
+        job = str((read_json(group[0].run) or {}).get("job", group[0].name))
+        names[job if job not in names else f"{job} ({group[0].name})"] = group
+    return names
+
+
+def confidence_band(curves: Sequence[Curve], *, confidence: float = 0.95, seed: int = 0) -> Band:
+    """Mean over runs and percentile bootstrap interval of it (Efron 1979), runs resampled with replacement.
+
+    Curves are interpolated linearly on a grid over all of them. Before its first point a run has its first value, and
+    after its last, its last: a run that has reached its goal and ended does not leave the mean.
+
+    Args:
+        curves: one per run.
+        confidence: of the interval.
+        seed: of the resampling.
+    """
+    grid = np.linspace(min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves), _POINTS)
+    values = np.stack([np.interp(grid, curve.x, curve.returns) for curve in curves])
+    chosen = np.random.default_rng(seed).integers(len(curves), size=(_RESAMPLES, len(curves)))
+    means = values[chosen].mean(axis=1)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    return Band(grid, values.mean(axis=0), low, high)
+
+
+def _lines(paths: RunPaths) -> list[dict[str, Any]]:
+    try:
+        text = paths.metrics.read_text()
+    except OSError:
+        return []
+    found = []
+    for line in text.splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return [line for line in found if isinstance(line, dict)]
+
+
+def _spec_without_seed(paths: RunPaths) -> str:
+    try:
+        return re.sub(r"(?m)^seed:.*\n", "", paths.spec.read_text())
+    except OSError:
+        return paths.name
