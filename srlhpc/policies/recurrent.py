@@ -1,6 +1,7 @@
 """Memory between torso and heads: LSTM and GRU that reset inside fragments.
 
-Shape letters: T records of a fragment, B columns, N rows that act now, F features, H units.
+Shape letters: T records of a fragment, B columns, R = T * B, N rows that act now, P pieces of at most L records,
+F features, H units.
 The memory computes in float32 under autocast too: its state is carried over whole episodes.
 """
 
@@ -25,8 +26,8 @@ class Bucket(NamedTuple):
     """int64 `[L, pieces]`: the record, t * B + b, of each step of each piece."""
     columns: Tensor
     """int64 `[pieces]`: where each piece comes from."""
-    from_start: Tensor
-    """bool `[pieces, 1]`: whether it starts at t = 0, and so from the fragment's state."""
+    first: Tensor
+    """bool `[pieces]`: whether it starts from zeros, not from the fragment's state at t = 0."""
 
 
 class Pieces(NamedTuple):
@@ -61,8 +62,8 @@ def cut_at_resets(first_TB: Tensor) -> Pieces:
         exists = k < sizes
         places[records[exists]] = offset + exists.flatten().nonzero().flatten()
         offset += records.numel()
-        from_start = (begins % steps == 0).unsqueeze(1)
-        buckets.append(Bucket(records.to(device), (begins // steps).to(device), from_start.to(device)))
+        first = begins % steps != 0
+        buckets.append(Bucket(records.to(device), (begins // steps).to(device), first.to(device)))
     return Pieces(buckets, places.to(device))
 
 
@@ -106,12 +107,12 @@ class Memory(nn.Module, ABC):
             if not bool(first_TB[1:].any()):
                 return self._scan(x_TBF, state)
             pieces = cut_at_resets(first_TB)
-            rows = x_TBF.flatten(0, 1)
+            x_RF = x_TBF.flatten(0, 1)
             outputs = []
             for bucket in pieces.buckets:
-                x_LPF = rows.index_select(0, bucket.records.flatten()).view(*bucket.records.shape, -1)
-                starts = {name: units[bucket.columns] * bucket.from_start for name, units in state.items()}
-                outputs.append(self._scan(x_LPF, starts).flatten(0, 1))
+                x_LPF = x_RF.index_select(0, bucket.records.flatten()).view(*bucket.records.shape, -1)
+                starts = {name: rows.index_select(0, bucket.columns) for name, rows in state.items()}
+                outputs.append(self._scan(x_LPF, _reset(starts, bucket.first)).flatten(0, 1))
             return torch.cat(outputs).index_select(0, pieces.places).view(*first_TB.shape, self.size)
 
     @abstractmethod
@@ -165,8 +166,7 @@ def build_memory(kind: Literal["lstm", "gru"], features: int, size: int) -> Memo
 
 
 def _reset(state: Mapping[str, Tensor], first: Tensor) -> dict[str, Tensor]:
-    kept = ~first.unsqueeze(-1)
-    return {name: rows * kept for name, rows in state.items()}
+    return {name: rows.masked_fill(first.unsqueeze(-1), 0.0) for name, rows in state.items()}
 
 
 def _float32(x: Tensor) -> AbstractContextManager[object]:

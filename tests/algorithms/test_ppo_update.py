@@ -113,6 +113,7 @@ def test_losses_equal_the_sums_of_the_paper() -> None:
     assert metrics["value_loss"] == pytest.approx(value_loss.item(), rel=1e-4)
     assert metrics["entropy"] == pytest.approx(entropy.item(), rel=1e-4)
     assert metrics["loss"] == pytest.approx((-surrogate + 0.5 * value_loss - 0.25 * entropy).item(), rel=1e-4)
+    assert metrics["ratio_max_deviation_first"] == pytest.approx((ratios - 1)[valid].abs().max().item(), rel=1e-4)
     assert metrics["advantage_std"] == pytest.approx(advantages[valid].std(correction=0).item(), rel=1e-4)
     explained = 1 - (targets - values[:-1])[valid].var() / targets[valid].var()
     assert metrics["explained_variance"] == pytest.approx(explained.item(), abs=1e-4)

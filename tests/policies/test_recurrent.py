@@ -89,6 +89,15 @@ def test_what_came_before_a_reset_does_not_matter(kind: MemoryKind) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_state_that_is_not_a_number_ends_at_the_reset(kind: MemoryKind) -> None:
+    built = memory(kind)
+    state = {name: torch.full((COLUMNS, SIZE), torch.nan) for name in built.state_names}
+    outputs = built(torch.randn(STEPS, COLUMNS, FEATURES), state, first(RESETS["in all columns at once"]))
+    assert outputs[:4].isnan().all()
+    assert outputs[4:].isfinite().all()
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_memory_stays_float32_under_autocast(kind: MemoryKind) -> None:
     built = memory(kind)
     x, state, flags = torch.randn(STEPS, COLUMNS, FEATURES), random_state(built), first(RESETS["scattered"])
@@ -110,4 +119,4 @@ def test_pieces_hold_every_record_in_order_and_none_across_a_reset(places: list[
             assert (records % COLUMNS == column).all()
             assert (records.diff() == COLUMNS).all()
             assert not flags.flatten()[records[1:]].any()
-            assert bool(bucket.from_start[piece]) == (records[0] == column)
+            assert bool(bucket.first[piece]) == (records[0] != column)
