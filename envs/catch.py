@@ -62,8 +62,7 @@ class Catch(Environment):
 
     def step(self, actions: Mapping[str, Array]) -> Step:
         ended, now = self._records.ended, self._records.now
-        moves = np.where(ended, 0, actions[AGENT][:, 0] - 1)
-        self._paddle = np.clip(self._paddle + moves, 0, self._columns - 1)
+        self._paddle = np.clip(self._paddle + actions[AGENT][:, 0] - 1, 0, self._columns - 1)
         self._row += ~ended
         landed = (self._row == self._rows - 1) & ~ended
         now.rewards[:, 0] = landed * np.where(self._paddle == self._column, 1.0, -1.0)

@@ -196,6 +196,7 @@ class ScriptedParallel:
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         assert set(actions) == set(self.agents)
+        assert all(0 <= action < CHOICES for action in actions.values())
         script = self._script
         acted = [agent for agent in self.possible_agents if script.has(agent, self._time)]
         self.received += [(self._episode, self._time, agent, int(actions[agent])) for agent in acted]

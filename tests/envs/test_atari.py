@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from envs.atari import Settings, build
+from envs.atari import Atari, Settings, build
 from srlhpc.environment import Environment
 from srlhpc.objects import UserError
 from tests.environment_conformance import EnvironmentConformance, Seen, keep, random_actions
@@ -44,7 +46,7 @@ def test_frame_limit_truncates() -> None:
 
 
 def test_learner_sees_clipped_rewards_but_returns_are_true_scores() -> None:
-    seen = play(make(game="ms_pacman"), 600)
+    seen = play(make(2, game="ms_pacman", max_frames=800), 220)
     rewards = np.array([step.kinds["agent"].rewards for step in seen])
     scores = [episode.returns["agent"] for step in seen for episode in step.episodes]
     assert set(np.unique(rewards)) == {0.0, 1.0}
@@ -53,28 +55,81 @@ def test_learner_sees_clipped_rewards_but_returns_are_true_scores() -> None:
 
 
 def test_rewards_are_scores_when_clipping_is_off() -> None:
-    seen = play(make(game="ms_pacman", reward_clip=None), 150)
+    seen = play(make(1, game="ms_pacman", reward_clip=None), 150)
     assert max(step.kinds["agent"].rewards.max() for step in seen) >= 10
 
 
 def test_lost_life_ends_the_learners_episode_but_not_the_game() -> None:
-    seen = play(make(game="breakout", life_loss_terminates=True), 300)
+    seen = play(make(2, game="breakout", life_loss_terminates=True), 200)
     ends = sum(int(step.kinds["agent"].terminated.sum()) for step in seen)
     games = sum(len(step.episodes) for step in seen)
     assert games
     # A game has 5 lives; in each copy one game is still under way.
-    assert 5 * games <= ends <= 5 * (games + 4)
+    assert 5 * games <= ends <= 5 * (games + 2)
 
 
-def test_record_after_a_lost_life_is_invalid_then_a_first_one_follows() -> None:
-    seen = play(make(game="breakout", life_loss_terminates=True), 300)
-    for before, now, after in zip(seen, seen[1:], seen[2:], strict=False):
-        ended = now.kinds["agent"].terminated | now.kinds["agent"].truncated
-        assert before.kinds["agent"].valid[ended].all()
-        assert not now.kinds["agent"].valid[ended].any()
-        assert after.kinds["agent"].first[ended].all()
-        assert after.kinds["agent"].valid[ended].all()
-        assert not after.kinds["agent"].rewards[ended].any()
+class LifeScript:
+    """One game of ALE's vector whose lives, scores and ends come from a table; notes what it is told."""
+
+    def __init__(self, *, lives: Sequence[int], scores: Sequence[int], over: Sequence[bool]) -> None:
+        self.ale = SimpleNamespace(get_action_set=lambda: [SimpleNamespace(name=n) for n in ("NOOP", "FIRE", "UP")])
+        self.told: list[int | str] = []
+        self._rows = iter(zip(lives, scores, over, strict=True))
+
+    def _observation(self, lives: int) -> np.ndarray:
+        return np.full((1, 4, 84, 84), lives, np.uint8)
+
+    def reset(self, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        self.told.append("reset" if options is None else f"reset {options['reset_mask'].tolist()}")
+        return self._observation(3), {"lives": np.array([3], np.int32)}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, ...]:
+        self.told.append(int(actions[0]))
+        lives, score, over = next(self._rows)
+        flags = np.array([over]), np.array([False])
+        return self._observation(lives), np.array([score], np.int32), *flags, {"lives": np.array([lives], np.int32)}
+
+
+def play_lives(script: LifeScript, steps: int, *, life_loss_terminates: bool = True) -> list[Seen]:
+    settings = Settings(factory="atari", game="any", life_loss_terminates=life_loss_terminates)
+    environment = Atari(script, settings, 1, False)
+    seen = [keep(environment.reset(0))]
+    return seen + [keep(environment.step({"agent": np.full((1, 1), 2)})) for _ in range(steps)]
+
+
+def row(seen: Sequence[Seen], name: str) -> list[float]:
+    return [float(getattr(step.kinds["agent"], name)[0, 0]) for step in seen]
+
+
+def test_record_after_a_lost_life_fires_and_its_score_counts_in_the_game_only() -> None:
+    script = LifeScript(lives=[3, 2, 2, 2, 0], scores=[5, 5, 5, 5, 5], over=[False, False, False, False, True])
+    seen = play_lives(script, 5)
+    assert script.told == ["reset", 2, 2, 1, 2, 2]
+    assert row(seen, "valid") == [1, 1, 0, 1, 1, 0]
+    assert row(seen, "rewards") == [0, 1, 1, 0, 1, 1]
+    assert [dict(episode.returns) for episode in seen[-1].episodes] == [{"agent": 25.0}]
+    assert seen[-1].episodes[0].steps == 4
+
+
+def test_game_that_ends_in_the_record_after_a_lost_life_is_restarted_at_once() -> None:
+    script = LifeScript(lives=[2, 0, 3], scores=[0, 0, 0], over=[False, True, False])
+    seen = play_lives(script, 3)
+    assert script.told == ["reset", 2, 1, "reset [True]", 2]
+    assert row(seen, "valid") == [1, 0, 1, 1]
+    assert row(seen, "first") == [1, 0, 1, 0]
+    assert row(seen, "terminated") == [0, 1, 0, 0]
+    assert seen[2].kinds["agent"].observations["obs"][0, 0, 0, 0, 0] == 3
+    assert [len(step.episodes) for step in seen] == [0, 0, 1, 0]
+
+
+def test_no_lives_left_for_a_moment_is_no_lost_life() -> None:
+    seen = play_lives(LifeScript(lives=[0, 3, 0], scores=[0, 0, 0], over=[False, False, True]), 3)
+    assert row(seen, "terminated") == [0, 0, 0, 1]
+
+
+def test_lost_life_is_nothing_special_unless_asked_for() -> None:
+    script = LifeScript(lives=[2, 1, 0], scores=[0, 0, 0], over=[False, False, True])
+    assert row(play_lives(script, 3, life_loss_terminates=False), "terminated") == [0, 0, 0, 1]
 
 
 def test_full_action_space_has_18_actions() -> None:
