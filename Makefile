@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
-TEST_EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video,test
+# Everything that the jobs in jobs/ need.
+EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video
 
 .PHONY: run venv venv-test test lint types format clean
 
@@ -48,9 +49,9 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: $(VENV)/bin/python setup.cfg pyproject.toml constraints.txt
 	@echo "Installing srlhpc into $(VENV); torch is large, so this can take minutes."
-	$(INSTALL) '.[mpich]'
+	$(INSTALL) '.[$(EXTRAS)]'
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(INSTALL) '.[$(TEST_EXTRAS)]'
+	$(INSTALL) '.[$(EXTRAS),test]'
 	touch $@
