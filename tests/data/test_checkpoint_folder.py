@@ -1,0 +1,118 @@
+"""Which checkpoint is the newest whole one, and which are kept."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from srlhpc.data.checkpoint_folder import CheckpointFolder, updates_of
+from srlhpc.objects import UserError
+
+
+def kept(folder: CheckpointFolder) -> list[int]:
+    return [updates_of(path) for path in folder.files()]
+
+
+def break_file(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def test_folder_when_there_is_none_then_no_checkpoint(tmp_path: Path) -> None:
+    assert CheckpointFolder(tmp_path / "none").newest_valid() is None
+
+
+def test_newest_when_several_are_there_then_the_one_with_most_updates(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=10)
+    for updates in (5, 1_000_000_000, 40):
+        folder.save({"updates": updates}, updates)
+    newest = folder.newest_valid()
+    assert newest
+    assert (newest.tree, newest.problems) == ({"updates": 1_000_000_000}, [])
+
+
+def test_newest_when_it_is_broken_then_the_one_before_and_why(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    first, second = folder.save({"updates": 1}, 1), folder.save({"updates": 2}, 2)
+    break_file(second)
+    newest = folder.newest_valid()
+    assert newest
+    assert newest.path == first
+    assert len(newest.problems) == 1
+    assert newest.problems[0].startswith(f"{second}: is truncated")
+
+
+def test_newest_when_all_are_broken_then_refused(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    break_file(folder.save({}, 1))
+    with pytest.raises(UserError, match="none of its 1 checkpoints can be used"):
+        folder.newest_valid()
+
+
+def test_save_when_more_than_kept_then_the_oldest_go(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=2, keep_best=0)
+    for updates in range(1, 6):
+        folder.save({}, updates)
+    assert kept(folder) == [4, 5]
+
+
+def test_save_when_an_old_one_is_best_then_it_stays_beside_the_last(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=2, keep_best=1)
+    for updates, score in enumerate([-9.0, -1.0, -5.0, -4.0, None], start=1):
+        folder.save({}, updates, score)
+    assert kept(folder) == [2, 4, 5]
+
+
+def test_save_when_scores_are_equal_then_the_newer_counts_as_better(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=1, keep_best=1)
+    for updates, score in [(1, 3.0), (2, 3.0), (3, 1.0)]:
+        folder.save({}, updates, score)
+    assert kept(folder) == [2, 3]
+
+
+def test_save_when_newer_ones_are_broken_then_they_do_not_push_out_whole_ones(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=1, keep_best=0)
+    break_file(folder.save({}, 30))
+    folder.save({}, 20)
+    folder.save({}, 25)
+    assert kept(folder) == [25, 30]
+    newest = folder.newest_valid()
+    assert newest
+    assert updates_of(newest.path) == 25
+
+
+def test_save_when_an_earlier_write_was_interrupted_then_its_rest_goes(tmp_path: Path) -> None:
+    rest = tmp_path / ".updates-000000001.h5.4711.writing"
+    rest.touch()
+    foreign = tmp_path / "notes.txt"
+    foreign.touch()
+    CheckpointFolder(tmp_path).save({}, 2)
+    assert not rest.exists()
+    assert foreign.exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=256k", "none", folder]).returncode:
+        pytest.skip("only root can mount a small file system")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_save_when_the_disk_is_full_then_an_error_and_the_last_good_one_stays(small_disk: Path) -> None:
+    folder = CheckpointFolder(small_disk)
+    folder.save({"updates": 1}, 1)
+    with pytest.raises(OSError, match="No space left on device"):
+        folder.save({"text": "x" * 400_000}, 2)
+    newest = folder.newest_valid()
+    assert newest
+    assert newest.tree == {"updates": 1}
+    folder.save({"updates": 3}, 3)
+    assert kept(folder) == [1, 3]

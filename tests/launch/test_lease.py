@@ -1,0 +1,121 @@
+"""Who runs a run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from srlhpc.data.atomic import write_json
+from srlhpc.launch.lease import Lease, read_lease
+from srlhpc.launch.processes import ProcessIdentity, is_mapped, processes_of
+from srlhpc.objects import UserError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lease.json"
+
+
+def hold(path: Path, identity: ProcessIdentity) -> None:
+    write_json(path, {**identity.to_json(), "attempt": 3, "renewed": 0.0})
+
+
+def test_lease_when_taken_then_it_names_this_process(path: Path) -> None:
+    Lease(path).take(2)
+    holder = read_lease(path)
+    assert holder
+    assert (holder.process.pid, holder.attempt, holder.is_alive()) == (os.getpid(), 2, True)
+    assert [file.name for file in path.parent.iterdir()] == ["lease.json"]
+
+
+def test_lease_when_its_holder_lives_then_refused(path: Path) -> None:
+    identity = ProcessIdentity.of(os.getppid())
+    assert identity
+    hold(path, identity)
+    with pytest.raises(UserError, match=rf"is in use: process {os.getppid()} on .* runs attempt 3"):
+        Lease(path).take(4)
+
+
+def test_lease_when_its_holder_is_dead_then_taken_over(path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        identity = ProcessIdentity.of(process.pid)
+    assert identity
+    hold(path, identity)
+    Lease(path).take(4)
+    holder = read_lease(path)
+    assert holder
+    assert holder.process.pid == os.getpid()
+
+
+def test_lease_when_another_process_has_the_holders_number_then_taken_over(path: Path) -> None:
+    own = ProcessIdentity.own()
+    hold(path, ProcessIdentity(own.host, own.pid, "another boot:1"))
+    Lease(path).take(4)
+    assert read_lease(path)
+
+
+def test_lease_when_its_holder_is_on_another_host_then_refused(path: Path) -> None:
+    hold(path, ProcessIdentity("elsewhere", 1, "boot:1"))
+    with pytest.raises(UserError, match="on elsewhere"):
+        Lease(path).take(4)
+
+
+def test_lease_when_unreadable_then_taken_over(path: Path) -> None:
+    path.write_text("half a")
+    Lease(path).take(1)
+    assert read_lease(path)
+
+
+def test_lease_when_two_take_it_then_one_is_refused(path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from srlhpc.launch.lease import Lease; from srlhpc.objects import UserError\n"
+        "try: Lease(Path(sys.argv[1])).take(1); print('taken', flush=True)\n"
+        "except UserError: print('refused', flush=True)\n"
+        "input()"
+    )
+    hold(path, ProcessIdentity(ProcessIdentity.own().host, 2**22 + 1, "boot:1"))
+    both = [
+        subprocess.Popen([sys.executable, "-c", program, str(path)], stdin=-1, stdout=-1, text=True) for _ in range(2)
+    ]
+    said = [process.stdout.readline().strip() for process in both if process.stdout]
+    for process in both:
+        process.communicate("\n")
+    assert sorted(said) == ["refused", "taken"]
+
+
+def test_lease_when_released_then_gone(path: Path) -> None:
+    with Lease(path).held(1):
+        assert path.exists()
+    assert not path.exists()
+
+
+def test_lease_when_another_took_it_then_release_leaves_it(path: Path) -> None:
+    lease = Lease(path)
+    lease.take(1)
+    hold(path, ProcessIdentity("elsewhere", 1, "boot:1"))
+    lease.release()
+    assert path.exists()
+
+
+def test_process_when_it_is_a_zombie_then_it_has_no_identity() -> None:
+    process = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert ProcessIdentity.of(process.pid) is None
+    process.wait()
+
+
+def test_processes_of_an_attempt_when_others_run_then_only_its_own(tmp_path: Path) -> None:
+    environment = os.environ | {"SRLHPC_ATTEMPT": str(tmp_path / "0001")}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=environment) as process:
+        assert processes_of(tmp_path / "0001") == [process.pid]
+        assert processes_of(tmp_path / "000") == []
+
+
+def test_file_when_no_process_maps_it_then_so(tmp_path: Path) -> None:
+    assert not is_mapped(tmp_path)
+    assert is_mapped(Path(os.path.realpath("/proc/self/exe")))

@@ -1,0 +1,112 @@
+"""How the ranks of one machine are started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from srlhpc.launch.local import find_mpiexec, flavour, mpiexec_command, rank_environment, rank_script
+from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.objects import UserError
+
+
+@dataclass(frozen=True)
+class Rank:
+    rank: int
+    label: str
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> AttemptPaths:
+    made = AttemptPaths(tmp_path / "with space" / "0001")
+    made.make()
+    return made
+
+
+def run_script(attempt: AttemptPaths, program: list[str], rank: str = "1") -> int:
+    script = attempt.folder / "rank.sh"
+    script.write_text(rank_script(attempt, [Rank(0, "coordinator-0"), Rank(1, "actor-0")], program))
+    environment = {key: value for key, value in os.environ.items() if key != "OMPI_COMM_WORLD_RANK"}
+    return subprocess.run(["sh", script], env=environment | {"PMI_RANK": rank}, stderr=subprocess.DEVNULL).returncode
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [("print('hello')", "0"), ("raise SystemExit(7)", "7"), ("import os; os.kill(os.getpid(), 9)", "137")],
+)
+def test_script_when_its_rank_ends_then_it_succeeds_and_says_how(
+    attempt: AttemptPaths, program: str, code: str
+) -> None:
+    assert run_script(attempt, [sys.executable, "-c", program]) == 0
+    assert attempt.exit(1).read_text().split()[0] == code
+    assert float(attempt.exit(1).read_text().split()[1]) > 1.7e9
+
+
+def test_script_when_its_rank_writes_then_into_its_log(attempt: AttemptPaths) -> None:
+    run_script(attempt, [sys.executable, "-c", "import sys; print('out'); print('err', file=sys.stderr)"])
+    assert sorted(attempt.log(1, "actor-0").read_text().split()) == ["err", "out"]
+
+
+def test_script_when_usr1_comes_then_its_rank_goes_on(attempt: AttemptPaths) -> None:
+    program = "import os, signal; os.kill(os.getppid(), signal.SIGUSR1); os.kill(os.getpid(), signal.SIGUSR1)"
+    run_script(attempt, [sys.executable, "-c", program])
+    assert attempt.exit(1).read_text().split()[0] == "0"
+
+
+def test_script_when_the_rank_is_not_planned_then_it_fails(attempt: AttemptPaths) -> None:
+    assert run_script(attempt, ["true"], rank="2") == 1
+
+
+def test_environment_when_made_then_one_thread_and_no_trace_of_an_outer_mpi_job(attempt: AttemptPaths) -> None:
+    made = rank_environment({"PMI_RANK": "3", "OMPI_COMM_WORLD_SIZE": "2", "HOME": "/h"}, attempt)
+    assert (made["OMP_NUM_THREADS"], made["OMP_WAIT_POLICY"], made["HDF5_USE_FILE_LOCKING"]) == (
+        "1",
+        "PASSIVE",
+        "FALSE",
+    )
+    assert (made["UCX_TLS"], made["HOME"], made["SRLHPC_ATTEMPT"]) == ("^cma", "/h", str(attempt.folder))
+    assert not {"PMI_RANK", "OMPI_COMM_WORLD_SIZE"} & set(made)
+
+
+def test_environment_when_the_user_chose_transports_then_they_stay(attempt: AttemptPaths) -> None:
+    assert rank_environment({"UCX_TLS": "tcp"}, attempt)["UCX_TLS"] == "tcp"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("HYDRA build details:\n    Version:  5.0.2", "mpich"),
+        ("mpiexec (OpenRTE) 4.1.4", "openmpi4"),
+        ("mpirun (Open MPI) 5.0.3", "openmpi5"),
+    ],
+)
+def test_flavour_when_asked_then_by_its_words(tmp_path: Path, answer: str, expected: str) -> None:
+    program = tmp_path / "mpiexec"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
+    program.chmod(0o755)
+    assert flavour(str(program)) == expected
+
+
+def test_flavour_when_unknown_then_refused(tmp_path: Path) -> None:
+    program = tmp_path / "mpiexec"
+    program.write_text("#!/bin/sh\necho LAM\n")
+    program.chmod(0o755)
+    with pytest.raises(UserError, match="pip install mpich"):
+        flavour(str(program))
+
+
+def test_mpiexec_when_there_is_none_then_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="pip install mpich"):
+        find_mpiexec()
+
+
+def test_command_when_for_open_mpi_then_more_ranks_than_cores_are_allowed() -> None:
+    assert "--oversubscribe" in mpiexec_command("mpiexec", "openmpi4", 9, Path("rank.sh"))
+    assert ":OVERSUBSCRIBE" in mpiexec_command("mpiexec", "openmpi5", 9, Path("rank.sh"))
