@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
@@ -80,16 +81,17 @@ def _copy(file: BinaryIO) -> None:
 
 
 def _follow(paths: RunPaths, files: Sequence[Path]) -> None:
-    opened = [(label_of(path), open(path, "rb")) for path in files]  # noqa: SIM115 (as many as there are ranks)
-    width = max(len(label) for label, _ in opened)
-    going = True
-    while going:
-        # Asked before reading, so that the last lines are read after the end.
-        going = is_running(paths) is not None
-        for label, file in opened:
-            _print_lines(label.ljust(width) if len(opened) > 1 else "", file)
-        if going:
-            time.sleep(0.2)
+    width = max(len(label_of(path)) for path in files) if len(files) > 1 else 0
+    with ExitStack() as stack:
+        opened = [(label_of(path).ljust(width)[:width], stack.enter_context(open(path, "rb"))) for path in files]
+        going = True
+        while going:
+            # Asked before reading, so that the last lines are read after the end.
+            going = is_running(paths) is not None
+            for label, file in opened:
+                _print_lines(label, file)
+            if going:
+                time.sleep(0.2)
     say(f"run {paths.name} has ended; see srlhpc status {paths.name}")
 
 

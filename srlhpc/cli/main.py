@@ -26,7 +26,7 @@ COMMANDS = {
     "spec": "The resolved spec of a job, its schema, its plan.",
 }
 """Each is a module of this package that offers `command`; in the order of the help."""
-_MODULES = {"eval": "evaluate"}
+MODULES = {"eval": "evaluate"}
 
 
 class LazyCommands(click.Group):
@@ -38,7 +38,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"srlhpc.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        module = importlib.import_module(f"srlhpc.cli.{MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = module.command
         return command
 

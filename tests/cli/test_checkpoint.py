@@ -1,0 +1,47 @@
+"""`srlhpc checkpoint`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from srlhpc.cli.main import run_command_line
+from srlhpc.data.checkpoint import write_checkpoint
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file.h5"
+    write_checkpoint(path, {"meta": {"updates": 7, "spec": "seed: 1\n"}, "w": np.zeros((2, 3), np.float32)})
+    return path
+
+
+def test_show_when_whole_then_values_shapes_and_text(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["checkpoint", "show", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "meta/",
+        "  spec:",
+        "    | seed: 1",
+        "  updates: 7",
+        "w: float32[2, 3]",
+    ]
+
+
+def test_show_when_missing_then_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["checkpoint", "show", str(tmp_path / "none.h5")]) == 2
+    assert "there is no such checkpoint file" in capsys.readouterr().err
+
+
+def test_verify_when_one_is_broken_then_says_which_and_exit_code_2(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = file.with_name("broken.h5")
+    broken.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(SystemExit) as end:
+        run_command_line(["checkpoint", "verify", str(file), str(broken)])
+    assert end.value.code == 2
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{file}: whole"
+    assert second.startswith(f"{broken}: is truncated")

@@ -1,0 +1,181 @@
+"""Commands that look at runs: status, why, logs, cancel, plot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from srlhpc.cli.main import run_command_line
+from srlhpc.data.atomic import write_json
+from tests.launch.written_runs import dead, end, hold, last, write_metrics, written_run
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Runs a command on the runs of this test; gives exit code, output, error."""
+    monkeypatch.setenv("SRLHPC_ROOT", str(tmp_path))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = run_command_line(arguments)
+        except SystemExit as error:
+            code = int(error.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_status_when_there_are_no_runs_then_says_so(call: Call) -> None:
+    code, out, err = call("status")
+    assert (code, out) == (0, "")
+    assert "no runs in" in err
+    assert call("status", "--json")[1] == "[]\n"
+
+
+def test_status_when_a_run_goes_on_then_a_line_and_its_dead_rank(tmp_path: Path, call: Call) -> None:
+    hold(written_run(tmp_path, "mine"))
+    _, out, _ = call("status")
+    assert "running" in out
+    assert "4,096" in out
+    assert "2/3" in out
+    assert "mine: actor-0 (rank 2, here) is dead" in out
+
+
+def test_status_json_when_a_number_is_nan_then_null(tmp_path: Path, call: Call) -> None:
+    written_run(tmp_path, "mine", status={"attempt": 1, "return_mean": float("nan"), "steps": 5})
+    (state,) = json.loads(call("status", "--json", "mine")[1], parse_constant=lambda name: pytest.fail(name))
+    assert (state["name"], state["return_mean"], state["steps"]) == ("mine", None, 5)
+
+
+def test_status_when_runs_are_named_then_only_those(tmp_path: Path, call: Call) -> None:
+    for name in ("a", "b", "c"):
+        written_run(tmp_path, name)
+    assert [state["name"] for state in json.loads(call("status", "--json", "c", "a")[1])] == ["c", "a"]
+
+
+def test_status_when_there_is_no_such_run_then_exit_code_2(tmp_path: Path, call: Call) -> None:
+    written_run(tmp_path, "mine")
+    code, _, err = call("status", "mime")
+    assert code == 2
+    assert "did you mean 'mine'?" in err
+
+
+def test_why_when_nothing_failed_then_says_so(tmp_path: Path, call: Call) -> None:
+    end(written_run(tmp_path, "mine"), "finished", "steps")
+    code, out, _ = call("why", "mine")
+    assert code == 0
+    assert "finished (steps)" in out
+    assert "nothing failed" in out
+
+
+def test_why_when_a_rank_was_killed_then_its_role_host_signal_and_log(tmp_path: Path, call: Call) -> None:
+    paths = written_run(tmp_path, "mine")
+    last(paths).exit(1).write_text("137 5.0\n")
+    end(paths, "failed", "killed", "a trainer is gone")
+    out = call("why", "mine")[1]
+    assert "first failure: trainer-default-0 (rank 1, host here) was killed by signal 9 (SIGKILL)" in out
+    assert "  | hello from trainer-default-0" in out
+    assert "out of" in out or "memory" in out
+    assert "srlhpc resume mine" in out
+
+
+def test_why_when_a_rank_raised_then_the_end_of_its_traceback(tmp_path: Path, call: Call) -> None:
+    paths = written_run(tmp_path, "mine")
+    lines = [f"line {number}" for number in range(40)]
+    content = {"rank": 2, "role": "actor", "label": "actor-0", "host": "h", "time": 1.0, "kind": "environment"}
+    write_json(last(paths).failure(2), content | {"message": "step 3 of copy 1", "traceback": "\n".join(lines)})
+    end(paths, "failed", "environment", "x")
+    out = call("why", "mine")[1]
+    assert "step 3 of copy 1" in out
+    assert "line 39" in out
+    assert "line 5\n" not in out
+    assert "The environment raised this" in out
+
+
+def test_why_when_everything_was_killed_then_what_that_means(tmp_path: Path, call: Call) -> None:
+    paths = written_run(tmp_path, "mine")
+    hold(paths, dead())
+    out = call("why", "mine")[1]
+    assert "failed (killed)" in out
+    assert "kill -9" in out
+
+
+def test_logs_when_all_then_each_with_its_name(tmp_path: Path, call: Call) -> None:
+    written_run(tmp_path, "mine")
+    out = call("logs", "mine")[1]
+    assert (
+        out.index("==> coordinator-0 <==") < out.index("hello from trainer-default-0") < out.index("hello from actor")
+    )
+
+
+@pytest.mark.parametrize("choice", [["--role", "actor"], ["--rank", "2"], ["--role", "actor", "--rank", "2"]])
+def test_logs_when_chosen_then_only_that(tmp_path: Path, call: Call, choice: list[str]) -> None:
+    written_run(tmp_path, "mine")
+    assert call("logs", "mine", *choice)[1] == "hello from actor-0\n"
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (["--role", "actr"], "no log of role 'actr'; did you mean 'actor'?"),
+        (["--rank", "9"], "no log of rank 9"),
+        (["--attempt", "4"], "has no attempt 4; it has 1"),
+    ],
+)
+def test_logs_when_there_is_none_like_that_then_refused(
+    tmp_path: Path, call: Call, choice: list[str], message: str
+) -> None:
+    written_run(tmp_path, "mine")
+    code, _, err = call("logs", "mine", *choice)
+    assert code == 2
+    assert message in err
+
+
+def test_logs_when_followed_to_the_end_then_every_line_with_its_rank(tmp_path: Path, call: Call) -> None:
+    written_run(tmp_path, "mine")
+    assert "actor-0           | hello from actor-0\n" in call("logs", "mine", "-f")[1]
+
+
+def test_cancel_when_it_runs_then_the_mailbox_has_it(tmp_path: Path, call: Call) -> None:
+    paths = written_run(tmp_path, "mine")
+    hold(paths)
+    assert call("cancel", "mine")[0] == 0
+    assert last(paths).stop.exists()
+
+
+def test_cancel_when_it_does_not_run_then_says_so(tmp_path: Path, call: Call) -> None:
+    paths = written_run(tmp_path, "mine")
+    end(paths, "finished", "steps")
+    assert "it is finished" in call("cancel", "mine")[2]
+    assert not last(paths).stop.exists()
+
+
+def test_plot_when_drawn_then_a_picture(tmp_path: Path, call: Call) -> None:
+    for seed in (1, 2):
+        write_metrics(written_run(tmp_path, f"run{seed}", seed=seed), [(10, 1.0), (20, float(seed))])
+    code, _, err = call("plot", "run1", "run2", "--out", str(tmp_path / "out.png"), "--x", "seconds")
+    assert (code, "catch (2 runs)" in err) == (0, True)
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_plot_when_the_format_is_unknown_then_refused(tmp_path: Path, call: Call) -> None:
+    write_metrics(written_run(tmp_path, "mine"), [(10, 1.0), (20, 2.0)])
+    code, _, err = call("plot", "mine", "--out", str(tmp_path / "out.xyz"))
+    assert code == 2
+    assert "'.xyz' is no format of pictures; use one of" in err
+
+
+def test_plot_when_matplotlib_is_missing_then_the_extra(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written_run(tmp_path, "mine")
+    monkeypatch.setattr("srlhpc.cli.plot.missing_packages", lambda needed: list(needed.items()))
+    code, _, err = call("plot", "mine", "--out", str(tmp_path / "out.png"))
+    assert code == 2
+    assert "pip install 'srlhpc[plot]'" in err

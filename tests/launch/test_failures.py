@@ -1,0 +1,55 @@
+"""Which failure came first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.data.atomic import write_json
+from srlhpc.launch.failures import failures, read_ends
+from srlhpc.launch.rundir import AttemptPaths
+from tests.launch.written_runs import last, written_run
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> AttemptPaths:
+    return last(written_run(tmp_path, "a"))
+
+
+def raised(attempt: AttemptPaths, rank: int, time: float, **more: Any) -> None:
+    content = {"rank": rank, "role": "actor", "label": "actor-0", "host": "there", "time": time, "message": "bad"}
+    write_json(attempt.failure(rank), content | {"traceback": "Traceback\nbad", "kind": "exception"} | more)
+
+
+def test_ranks_when_all_ended_well_then_no_failure(attempt: AttemptPaths) -> None:
+    attempt.exit(1).write_text("0 5.0\n")
+    assert failures(attempt) == []
+
+
+def test_first_failure_when_several_then_the_earliest(attempt: AttemptPaths) -> None:
+    attempt.exit(0).write_text("1 9.0\n")
+    attempt.exit(1).write_text("137 5.5\n")
+    raised(attempt, 2, 7.0)
+    assert [failure.rank for failure in failures(attempt)] == [1, 2, 0]
+
+
+def test_killed_rank_when_explained_then_role_host_and_signal(attempt: AttemptPaths) -> None:
+    attempt.exit(1).write_text("137 5.5\n")
+    first = failures(attempt)[0]
+    assert first.line == "trainer-default-0 (rank 1, host here) was killed by signal 9 (SIGKILL)"
+    assert (first.role, "memory" in first.advice) == ("trainer", True)
+
+
+def test_rank_that_raised_when_it_also_ended_then_one_failure_with_its_message(attempt: AttemptPaths) -> None:
+    raised(attempt, 2, 7.0, message="two\nlines")
+    attempt.exit(2).write_text("1 7.5\n")
+    (failure,) = failures(attempt)
+    assert (failure.message, failure.traceback) == ("failed: two lines", "Traceback\nbad")
+
+
+@pytest.mark.parametrize("text", ["", "13", "x y"])
+def test_end_when_half_written_then_not_counted_yet(attempt: AttemptPaths, text: str) -> None:
+    attempt.exit(1).write_text(text)
+    assert read_ends(attempt) == {}

@@ -1,0 +1,63 @@
+"""The foreman of a serial run."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.in_process import SerialForeman
+from srlhpc.launch.lease import Lease
+from srlhpc.launch.rundir import AttemptPaths, RunPaths, create_run
+
+
+def run(root: Path, train: Callable[[RunPaths, AttemptPaths], object]) -> tuple[int, dict[str, Any]]:
+    """Exit code and end."""
+    paths = create_run(root, "a", "a", "seed: 1\n", 1, [])
+    with Lease(paths.lease).held(1) as lease:
+        outcome = SerialForeman(paths, paths.new_attempt(), lease, train, out=io.StringIO()).run()
+    return outcome.exit_code, read_json(paths.attempt(1).end) or {}
+
+
+def test_training_when_it_ends_then_its_outcome_is_the_end(tmp_path: Path) -> None:
+    def train(_paths: RunPaths, attempt: AttemptPaths) -> None:
+        write_json(attempt.outcome, {"state": "finished", "reason": "updates", "message": ""})
+
+    code, end = run(tmp_path, train)
+    assert (code, end["state"], end["reason"]) == (0, "finished", "updates")
+
+
+def test_training_when_ctrl_c_comes_then_the_mailbox_asks_it_to_stop(tmp_path: Path) -> None:
+    def train(_paths: RunPaths, attempt: AttemptPaths) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert attempt.stop.exists()
+        write_json(attempt.outcome, {"state": "interrupted", "reason": "signal", "message": ""})
+
+    assert run(tmp_path, train)[0] == 130
+
+
+def test_training_when_ctrl_c_comes_twice_then_it_ends_at_once(tmp_path: Path) -> None:
+    def train(_paths: RunPaths, _attempt: AttemptPaths) -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("went on")
+
+    code, end = run(tmp_path, train)
+    assert (code, end["state"]) == (130, "interrupted")
+
+
+def test_training_when_it_raises_then_the_end_is_written_and_the_exception_goes_on(tmp_path: Path) -> None:
+    def train(_paths: RunPaths, _attempt: AttemptPaths) -> None:
+        raise RuntimeError("broken environment")
+
+    with pytest.raises(RuntimeError, match="broken environment"):
+        run(tmp_path, train)
+    end = read_json(RunPaths(tmp_path / "a").attempt(1).end) or {}
+    assert (end["state"], end["message"]) == ("failed", "RuntimeError: broken environment")
+    assert not RunPaths(tmp_path / "a").lease.exists()
