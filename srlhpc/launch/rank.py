@@ -24,6 +24,7 @@ from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.shared_memory import write_down_names
 from srlhpc.launch.start import read_plan, read_restored
 from srlhpc.launch.wiring import Wiring
 from srlhpc.objects import ClusterError, UserError
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     paths = RunPaths(Path(folder))
     attempt = paths.attempt(int(number))
     made = read_plan(paths, attempt)
+    write_down_names(attempt)
     world = start_mpi(len(made.ranks))
     here = made.ranks[world.rank]
     logging.basicConfig(
