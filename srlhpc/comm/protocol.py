@@ -34,7 +34,7 @@ import numpy as np
 from srlhpc.comm.channel import HEADER_BYTES, Message
 from srlhpc.data.layout import Field, Layout
 
-TEXT_BYTES = 1 << 16
+TEXT_BYTES = 1 << 18
 CHUNK_BYTES = 1 << 22
 
 HEADER_ONLY = Layout(())

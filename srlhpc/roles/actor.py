@@ -7,21 +7,26 @@ Free of torch: an actor with remote inference must stay small.
 
 from __future__ import annotations
 
+import json
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srlhpc.comm.protocol import Command, Report
+from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
 from srlhpc.environment import Environment, Episode, Step
 from srlhpc.roles.group import SeatRecorder
 from srlhpc.roles.role import Role
 
 Array = NDArray[Any]
 
-MAX_EPISODES_PER_REPORT = 200
+EPISODES_BYTES = TEXT_BYTES // 2
+"""Of a report, for the episodes of all its actors; the rest waits for the next."""
+MANY_EPISODES = 200
+"""So many are reported at once, lest they pile up."""
 
 
 class StepError(RuntimeError):
@@ -131,7 +136,7 @@ class Actor(Role):
         self._where = where
         self._summary = episode_summary
         self._clock = clock
-        self._episodes: list[dict[str, Any]] = []
+        self._episodes: deque[dict[str, Any]] = deque()
         self._stopping = False
         self._last_said = False
         self._steps_acted = 0
@@ -197,15 +202,26 @@ class Actor(Role):
         }
 
     def fill(self, report: Report) -> None:
-        report.episodes.extend(self._episodes[:MAX_EPISODES_PER_REPORT])
-        del self._episodes[:MAX_EPISODES_PER_REPORT]
+        room = EPISODES_BYTES - sum(map(_size, report.episodes))
+        while self._episodes and (not report.episodes or _size(self._episodes[0]) <= room):
+            room -= _size(self._episodes[0])
+            report.episodes.append(self._episodes.popleft())
+
+    @property
+    def has_news(self) -> bool:
+        return len(self._episodes) >= MANY_EPISODES
 
     def save_state(self) -> dict[str, Any]:
-        return {str(group.number): saved for group in self._groups if (saved := group.save_state()) is not None}
+        """Groups whose environment can be saved, and the episodes that are still to be reported."""
+        groups = {str(group.number): saved for group in self._groups if (saved := group.save_state()) is not None}
+        return {"groups": groups, "episodes": json.dumps(list(self._episodes))}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
+        self._episodes = deque(json.loads(state["episodes"]))
+        saved = state.get("groups", {})
         for group in self._groups:
-            group.load_state(state[str(group.number)])
+            if str(group.number) in saved:
+                group.load_state(saved[str(group.number)])
 
     @property
     def can_save(self) -> bool:
@@ -219,3 +235,8 @@ class Actor(Role):
     def close(self) -> None:
         for group in self._groups:
             group.environment.close()
+
+
+def _size(episode: Mapping[str, Any]) -> int:
+    """Bytes of an episode in a report."""
+    return len(json.dumps(episode)) + 2

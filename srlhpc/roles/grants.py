@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
 
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.protocol import GrantHeader
@@ -35,22 +39,38 @@ class Granter:
         self._fragments, self._batch, self._max_policy_lag = fragments, batch, max_policy_lag
         self._first_version = version
         self._parked: list[Message] = []
+        self._restored_order: deque[int] = deque()
         self._dead: set[int] = set()
         self._open: dict[int, int] = {}
         self.started = 0
         self.lost = 0
 
-    def poll(self, version: int) -> bool:
-        """Grants what may start at this version, in order of asking."""
+    def listen(self) -> bool:
+        """Takes in who asks."""
         self._requests.poll()
+        busy = False
         while (message := self._requests.take()) is not None:
             self._parked.append(message)
+            busy = True
+        return busy
+
+    def grant(self, version: int) -> bool:
+        """Grants what may start at this version, in order of asking."""
         busy = False
-        while self._parked and self._slots(version) >= self._fragments:
-            message = self._parked.pop(0)
+        while self._slots(version) >= self._fragments and (message := self._next()) is not None:
             busy |= self._grant(message, version)
             self._requests.release(message)
         return busy
+
+    def _next(self) -> Message | None:
+        """The request whose turn it is; after a resume, those of before come first, in their order."""
+        if not self._restored_order:
+            return self._parked.pop(0) if self._parked else None
+        for place, message in enumerate(self._parked):
+            if message.slot == self._restored_order[0]:
+                self._restored_order.popleft()
+                return self._parked.pop(place)
+        return None
 
     def _slots(self, version: int) -> int:
         return rollout_slots(
@@ -76,7 +96,10 @@ class Granter:
 
     def received(self, sender: int) -> None:
         """A block of that actor is here."""
-        self._open[sender] = self._open.get(sender, 0) - self._fragments
+        if sender in self._dead:
+            self.lost -= self._fragments
+        else:
+            self._open[sender] = self._open.get(sender, 0) - self._fragments
 
     def lose(self, fragments: int) -> None:
         """That many started fragments will not be trained."""
@@ -88,6 +111,13 @@ class Granter:
             self._dead.add(address)
             self._requests.forget(address)
             self.lost += self._open.pop(address, 0)
+
+    def save_state(self) -> dict[str, Any]:
+        """The order of asking, for an exact resume; called when nothing is open."""
+        return {"asked": np.array([message.slot for message in self._parked], np.int64)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._restored_order = deque(int(slot) for slot in state["asked"])
 
     def close(self) -> None:
         self._requests.close()

@@ -140,8 +140,10 @@ class Trainer(Role):
         busy |= self._collect()
         if self._source is not None:
             busy |= self._source.poll()
-        if self._granter is not None and not self._holding and not self._stopping:
-            busy |= self._granter.poll(self.version)
+        if self._granter is not None:
+            busy |= self._granter.listen()
+            if not self._holding and not self._stopping:
+                busy |= self._granter.grant(self.version)
         if self._parts is not None:
             busy |= self._parts.poll()
         return busy
@@ -303,6 +305,13 @@ class Trainer(Role):
     @property
     def is_done(self) -> bool:
         return self._ended
+
+    def save_state(self) -> Mapping[str, Any]:
+        return self._granter.save_state() if self._granter is not None else {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        if self._granter is not None:
+            self._granter.load_state(state)
 
     def close(self) -> None:
         self._blocks.close()
