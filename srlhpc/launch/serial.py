@@ -7,12 +7,15 @@ environment that cannot be saved starts new episodes at every checkpoint, in the
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.data.layout import Layout
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter
 from srlhpc.launch.assemble_learning import LearningRoles
@@ -43,14 +46,15 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     exact = len(made.trained_policies) == 1 and actors[0].can_save
     if not exact:
         log.warning("%s", _why_not_exact(made))
-    _begin(actors, servers, restored, exact)
+    arrangement = _arrangement(made)
+    _begin(actors, servers, trainers, restored, arrangement, exact)
     coordinator = build_coordinator(
         made,
         wiring,
         paths,
         attempt,
         restored=restored,
-        roles_state=lambda: _roles_state(actors, servers, trainers, exact),
+        roles_state=lambda: {"arrangement": arrangement, **_roles_state(actors, servers, trainers, exact)},
     )
     roles: list[Role] = [*actors, *servers, *trainers, *evaluators]
     reporter = build_reporter(made, 0, roles, wiring)
@@ -59,32 +63,51 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
         role.close()
 
 
+def _arrangement(made: Plan) -> str:
+    """Equal where the states of all roles fit: environment, roles, groups and layouts."""
+    layouts = [layout.digest for seat in made.seats for layout in _layouts(made, seat.policy)]
+    environment = made.spec.environment.model_dump(mode="json")
+    parts = [environment, [role.label for role in made.roles], len(made.groups), layouts]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _layouts(made: Plan, policy: str) -> Sequence[Layout]:
+    return made.block_layout(policy), made.request_layout(policy)
+
+
 def _begin(
-    actors: Sequence[Actor], servers: Sequence[PolicyServer], restored: Mapping[str, Any] | None, exact: bool
+    actors: Sequence[Actor],
+    servers: Sequence[PolicyServer],
+    trainers: Sequence[Trainer],
+    restored: Mapping[str, Any] | None,
+    arrangement: str,
+    exact: bool,
 ) -> None:
     states: Mapping[str, Any] = (restored or {}).get("roles", {})
-    for server in servers:
-        if server.label in states:
-            server.load_state(states[server.label])
+    if states.get("arrangement") != arrangement:
+        if restored is not None:
+            log.warning("the checkpoint's environments do not fit this run: it starts new episodes")
+        states = {}
+    roles: list[Role] = [*servers, *trainers, *actors]
+    for role in roles:
+        if role.label in states:
+            role.load_state(states[role.label])
     updates = int(restored["meta"]["updates"]) if restored is not None else 0
     for actor in actors:
-        if exact and actor.label in states:
-            actor.load_state(states[actor.label])
-        else:
+        if not (exact and actor.label in states):
             actor.start(updates)
 
 
 def _roles_state(
     actors: Sequence[Actor], servers: Sequence[PolicyServer], trainers: Sequence[Trainer], exact: bool
 ) -> dict[str, Any]:
-    state: dict[str, Any] = {server.label: server.save_state() for server in servers}
+    state: dict[str, Any] = {role.label: role.save_state() for role in servers}
     if not all(actor.is_between_fragments for actor in actors):
         log.warning("this checkpoint falls within a batch: going on from it starts new episodes")
         return state
-    for actor in actors:
-        if exact:
-            state[actor.label] = actor.save_state()
-        else:
+    state |= {role.label: role.save_state() for role in (*trainers, *actors)}
+    if not exact:
+        for actor in actors:
             actor.start(trainers[0].version)
     return state
 

@@ -1,0 +1,101 @@
+"""N updates, kill -9 in mid-episode, resume, N updates: the same bits as 2N undisturbed updates."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from srlhpc.data.tree import leaves
+from srlhpc.launch.serial import run_serial
+from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
+
+N = 3
+ROOT = Path(__file__).parents[2]
+EVERY_N: dict[str, Any] = {"stop": {"updates": 2 * N}, "checkpoint": {"every_updates": N}}
+SCHEDULED = {"kind": "ppo", "learning_rate": {"start": 1e-2, "end": 0.0, "steps": 600}, "epochs": 4, "minibatches": 2}
+LSTM = {"kind": "mlp", "hidden": [16], "recurrent": {"kind": "lstm", "size": 8}}
+
+JOBS = {
+    "recall with memory, normalisation, schedule and four epochs": settings(
+        {"factory": "recall", "choices": 3, "delay": 2},
+        network=LSTM,
+        normalize={"observations": True, "returns": True},
+        algorithm=SCHEDULED,
+        **EVERY_N,
+    ),
+    "recall with burn-in and inline inference": settings(
+        {"factory": "recall", "choices": 3, "delay": 2},
+        network=LSTM,
+        algorithm=SCHEDULED,
+        batch={"fragments": 8, "fragment_steps": 8, "burn_in_steps": 3},
+        actors={"ranks": 2, "ring": 1, "environments": 4, "inference": {"kind": "inline"}},
+        **EVERY_N,
+    ),
+    "cartpole, which cannot be saved": settings(
+        {"factory": "gymnasium", "id": "CartPole-v1"},
+        normalize={"observations": True, "returns": False},
+        algorithm=SCHEDULED,
+        batch={"fragments": 8, "fragment_steps": 16},
+        **EVERY_N,
+    ),
+    "catch": settings({"factory": "catch", "rows": 5, "columns": 3}, algorithm=SCHEDULED, **EVERY_N),
+    "a batch that is no whole number of rings": settings(
+        {"factory": "catch", "rows": 5, "columns": 3},
+        batch={"fragments": 12, "fragment_steps": 8},
+        actors={"ranks": 1, "ring": 2, "environments": 4},
+        **EVERY_N,
+    ),
+    "more groups than one batch needs": settings(
+        {"factory": "gymnasium", "id": "CartPole-v1"},
+        actors={"ranks": 2, "ring": 3, "environments": 4},
+        **EVERY_N,
+    ),
+    "more episodes than one report holds": settings(
+        {"factory": "catch", "rows": 2, "columns": 2},
+        batch={"fragments": 64, "fragment_steps": 16},
+        actors={"ranks": 4, "ring": 2, "environments": 8},
+        **EVERY_N,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_run_that_was_killed_in_mid_episode_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
+    job = JOBS[name]
+    undisturbed = make_run(tmp_path, job, "undisturbed")
+    run_serial(undisturbed, make_attempt(undisturbed, job)[0])
+
+    killed = make_run(tmp_path, job, "killed")
+    die(killed.folder, make_attempt(killed, job)[0].number, N, 13)
+    assert not checkpoint(killed, 2 * N).exists()
+    resumed, _ = make_attempt(killed, job, checkpoint(killed, N))
+    run_serial(killed, resumed)
+
+    assert outcome(resumed)["state"] == "finished"
+    assert differences(tree_of(undisturbed, 2 * N), tree_of(killed, 2 * N)) == []
+
+
+def die(folder: Path, attempt: int, updates: int, steps: int) -> None:
+    command = [sys.executable, "-m", "tests.launch.doomed_serial", str(folder), str(attempt), str(updates), str(steps)]
+    process = subprocess.run(command, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True)
+    assert process.returncode == -signal.SIGKILL, process.stderr.decode()
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """Paths of all leaves that differ in a bit; wall time apart."""
+    a, b = ({"/".join(path): value for path, value in leaves(tree)} for tree in (one, other))
+    return [path for path in sorted({*a, *b} - {"meta/seconds"}) if not _same(a.get(path), b.get(path))]
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    return type(one) is type(other) and (one == other or one != one and other != other)
