@@ -35,6 +35,8 @@ from srlhpc.roles.role import IDLE, INFERENCE, STREAM, Backoff, Role, run_roles
 log = logging.getLogger(__name__)
 
 FINALIZE_SECONDS = 10.0
+FINALIZE_SECONDS_WITHOUT_ALL = 0.5
+"""With a dead rank MPI cannot be finalised: just long enough for the last commands to leave."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,18 +55,19 @@ def main(arguments: Sequence[str]) -> int:
     )
     try:
         world.require_equal({"spec and layouts": made.digest, "libraries": str(sorted(library_versions().items()))})
-        _work(made, here, world, paths, attempt)
+        limit = _work(made, here, world, paths, attempt)
     except StepLostError as error:
         log.error("%s", error)
         abort(1)
     except BaseException as error:
         _write_failure(here, attempt, error)
         os._exit(1)
-    finalize_or_exit(world, FINALIZE_SECONDS)
+    finalize_or_exit(world, limit)
     return 0
 
 
-def _work(made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt: AttemptPaths) -> None:
+def _work(made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt: AttemptPaths) -> float:
+    """Plays the rank's roles to the end; returns how long to wait for the other ranks to leave MPI."""
     rank_of = {role.address: role.rank for role in made.roles}
     fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of))
     wiring = Wiring(made, fabric)
@@ -73,13 +76,14 @@ def _work(made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt:
         coordinator = build_coordinator(made, wiring, paths, attempt, restored=restored)
         run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
         coordinator.close()
-        return
+        return FINALIZE_SECONDS_WITHOUT_ALL if coordinator.has_lost_ranks else FINALIZE_SECONDS
     roles = _roles(made, here, world, wiring, fabric, paths, attempt)
     reporter = build_reporter(made, here.rank, roles, wiring)
     log.info("up on %s, pid %d", socket.gethostname(), os.getpid())
     run_roles([*roles, reporter], _backoff(here), keep_going=lambda: not reporter.may_exit)
     for role in (*roles, reporter):
         role.close()
+    return FINALIZE_SECONDS_WITHOUT_ALL if reporter.dead else FINALIZE_SECONDS
 
 
 def _roles(

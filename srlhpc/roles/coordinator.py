@@ -109,7 +109,7 @@ class Coordinator(Role):
         self._decide(now)
         if now - self._status_at >= STATUS_SECONDS:
             self._status_at = now
-            self._write_status(now)
+            self._try_to_write_status(now)
         return busy
 
     def _hear(self) -> bool:
@@ -118,9 +118,13 @@ class Coordinator(Role):
         while (message := self._reports.take()) is not None:
             report = read_text(message)
             self._reports.release(message)
+            if self._records[int(report["rank"])].dead:
+                continue
+            busy = True
+            if self._records[int(report["rank"])].dead:
+                continue
             self._take(report)
             self._answer(int(report["rank"]))
-            busy = True
         return busy
 
     def _take(self, report: Mapping[str, Any]) -> None:
@@ -197,7 +201,11 @@ class Coordinator(Role):
                 self._ask_for_checkpoint()
                 self._stopping, self._stopping_since = True, now
             return
-        if now - self._stopping_since > ENDING_LIMIT_SECONDS and not self._ended:
+        if self._checkpointing.is_writing:
+            self._stopping_since = now
+        if not all(record.reported or record.dead for record in self._liveness.records):
+            self._stopping_since = now
+        elif now - self._stopping_since > ENDING_LIMIT_SECONDS and not self._ended:
             self._give_up_waiting()
 
     def _give_up_waiting(self) -> None:
@@ -223,7 +231,9 @@ class Coordinator(Role):
             self._fail(text, failure.kind)
         elif failure.kind != "signal" and failure.kind != "silence" and self._outcome is None:
             self._outcome = Outcome("failed", failure.kind, text)
-        elif not any(r.label.startswith("actor") and not r.dead for r in self._liveness.records):
+        elif not self._stopping and not any(
+            r.label.startswith("actor") and not r.dead for r in self._liveness.records
+        ):
             self._fail(f"no actor is left; the last was {text}", failure.kind)
         self._commands[record.rank].abandon()
 
@@ -250,10 +260,14 @@ class Coordinator(Role):
             self._finish()
         return self._ended
 
+    @property
+    def has_lost_ranks(self) -> bool:
+        return bool(self._liveness.dead_ranks())
+
     def _finish(self) -> None:
         self._ended = True
         assert self._outcome is not None
-        self._write_status(self._clock())
+        self._try_to_write_status(self._clock())
         outcome = self._outcome
         write_json(self._files.outcome, {"state": outcome.state, "reason": outcome.reason, "message": outcome.message})
 
@@ -269,6 +283,13 @@ class Coordinator(Role):
             return "starting"
         return "training" if self._checkpointing.is_idle else "checkpointing"
 
+    def _try_to_write_status(self, now: float) -> None:
+        """A full disk must not end a run."""
+        try:
+            self._write_status(now)
+        except OSError as error:
+            log.warning("status or metrics could not be written: %s", error)
+
     def _write_status(self, now: float) -> None:
         summary = self._progress.summary(now)
         problem = self._checkpointing.problem
@@ -282,7 +303,7 @@ class Coordinator(Role):
                 "reason": ended.reason if ended else None,
                 "attempt": self._attempt,
                 **summary,
-                "ranks_planned": 1 + len(self._liveness.records),
+                "ranks_planned": self._liveness.planned,
                 "ranks_alive": self._liveness.alive,
                 "last_checkpoint": last.name if last else None,
                 "last_checkpoint_updates": self._checkpointing.last_updates,
@@ -345,4 +366,4 @@ def cut_metrics(path: Path, steps: int) -> None:
 
 def silence_limit(role: str) -> float:
     """Seconds without a report after which a rank of that role counts as dead."""
-    return {"trainer": 600.0, "policy_server": 300.0}.get(role, 300.0)
+    return 600.0 if role == "trainer" else 300.0

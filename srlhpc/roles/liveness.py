@@ -48,9 +48,14 @@ class Liveness:
         self._exits, self._failures = exits, failures
 
     @property
+    def planned(self) -> int:
+        """All ranks, the coordinator's included."""
+        return len({0} | {record.rank for record in self.records})
+
+    @property
     def alive(self) -> int:
-        """Ranks that have not ended, the coordinator included."""
-        return 1 + sum(not record.dead and record.reported for record in self.records)
+        """Ranks that are up and have not ended, the coordinator's included."""
+        return len({0} | {record.rank for record in self.records if record.reported and not record.dead})
 
     def dead_ranks(self) -> list[int]:
         return [record.rank for record in self.records if record.dead]

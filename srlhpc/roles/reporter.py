@@ -51,7 +51,8 @@ class Reporter(Role):
         self._host, self._pid = socket.gethostname(), os.getpid()
         self._sent_at = -1e9
         self._outstanding = False
-        self._dead: set[int] = set()
+        self.dead: set[int] = set()
+        """Ranks that the coordinator says are dead."""
         self.may_exit = False
 
     def poll(self) -> bool:
@@ -96,8 +97,8 @@ class Reporter(Role):
         return True
 
     def _pass_on(self, command: Command) -> None:
-        dead = set(command.dead) - self._dead
-        self._dead |= dead
+        dead = set(command.dead) - self.dead
+        self.dead |= dead
         addresses = [address for rank in sorted(dead) for address in self._addresses[rank]]
         for role in self._roles:
             if addresses:
