@@ -10,23 +10,24 @@ import pytest
 from envs.atari import Atari, Settings, build
 from srlhpc.environment import Environment
 from srlhpc.objects import UserError
-from tests.environment_conformance import EnvironmentConformance, Seen, keep, random_actions
+from tests.environment_conformance import EnvironmentConformance
+from tests.environment_play import Seen, keep, random_actions
 
 pytest.importorskip("ale_py")
 
 
 class TestPong(EnvironmentConformance):
-    settings = {"factory": "atari", "game": "pong", "max_frames": 200}
+    settings = {"factory": "atari", "game": "pong", "max_frames": 100, "sticky_actions": 0.25}
+    copies = 2
+    steps = 60
 
 
 class TestBreakoutLives(EnvironmentConformance):
     settings = {"factory": "atari", "game": "breakout", "life_loss_terminates": True}
+    copies = 2
+    steps = 60
     # Games are reported, not lives.
     test_episodes_are_reported_once_with_their_steps_and_returns = None
-
-
-class TestStickyActions(EnvironmentConformance):
-    settings = {"factory": "atari", "game": "pong", "max_frames": 200, "sticky_actions": 0.25}
 
 
 def make(copies: int = 4, **settings: Any) -> Environment:
@@ -130,6 +131,11 @@ def test_no_lives_left_for_a_moment_is_no_lost_life() -> None:
 def test_lost_life_is_nothing_special_unless_asked_for() -> None:
     script = LifeScript(lives=[2, 1, 0], scores=[0, 0, 0], over=[False, False, True])
     assert row(play_lives(script, 3, life_loss_terminates=False), "terminated") == [0, 0, 0, 1]
+
+
+def test_sticky_actions_change_the_game() -> None:
+    plain, sticky = (play(make(1, game="breakout", sticky_actions=p), 40)[-1] for p in (0.0, 0.9))
+    assert (plain.kinds["agent"].observations["obs"] != sticky.kinds["agent"].observations["obs"]).any()
 
 
 def test_full_action_space_has_18_actions() -> None:

@@ -10,7 +10,8 @@ from gymnasium import spaces
 from envs.gymnasium import Settings, build
 from srlhpc.environment import ActionSpace, ArraySpec, Continuous, Discrete, Environment, MultiDiscrete
 from srlhpc.objects import UserError
-from tests.environment_conformance import EnvironmentConformance, keep, random_actions
+from tests.environment_conformance import EnvironmentConformance
+from tests.environment_play import keep, random_actions
 
 ODD = "tests.envs.odd_environments"
 

@@ -9,7 +9,8 @@ import pytest
 from envs.pettingzoo import Settings, build, from_simulators
 from srlhpc.environment import Environment
 from srlhpc.objects import UserError
-from tests.environment_conformance import ContractConformance, EnvironmentConformance, Seen, keep
+from tests.environment_conformance import ContractConformance, EnvironmentConformance
+from tests.environment_play import Seen, keep
 from tests.scripted import Script, ScriptedParallel
 
 pytest.importorskip("pettingzoo")
