@@ -65,7 +65,7 @@ class Lease:
         write_json(own, self._content())
         try:
             while not _linked(own, self._path):
-                self._put_away_dead()
+                put_away_dead(self._path)
         finally:
             own.unlink(missing_ok=True)
 
@@ -82,20 +82,26 @@ class Lease:
     def _content(self) -> dict[str, Any]:
         return {**ProcessIdentity.own().to_json(), "attempt": self._attempt, "renewed": time.time()}
 
-    def _put_away_dead(self) -> None:
-        holder = read_lease(self._path)
-        if holder and holder.is_alive():
-            raise in_use(self._path, holder)
-        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}.dead")
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(self._path, aside)
-            taken = read_lease(aside)
-            if taken and taken != holder and taken.is_alive():
-                # Between reading and renaming somebody else took the dead one's place.
-                _linked(aside, self._path)
-                aside.unlink()
-                raise in_use(self._path, taken)
+
+def put_away_dead(path: Path) -> None:
+    """Removes the lease of a holder that is dead.
+
+    Raises:
+        UserError: the holder lives, or a living one took its place just now.
+    """
+    holder = read_lease(path)
+    if holder and holder.is_alive():
+        raise in_use(path, holder)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.dead")
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, aside)
+        taken = read_lease(aside)
+        if taken and taken != holder and taken.is_alive():
+            # Between reading and renaming somebody else took the dead one's place.
+            _linked(aside, path)
             aside.unlink()
+            raise in_use(path, taken)
+        aside.unlink()
 
 
 def in_use(path: Path, holder: Holder) -> UserError:

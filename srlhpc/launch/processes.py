@@ -92,14 +92,22 @@ def kill_processes_of(attempt: Path, within_seconds: float = 5.0) -> list[int]:
     return []
 
 
-def is_mapped(path: Path) -> bool:
-    """Whether a live process of this user has a file in its memory."""
+def is_used(path: Path) -> bool:
+    """Whether a live process of this user has a file open or in its memory."""
     wanted = f" {path}\n".encode()
     for pid in _all_pids():
         with contextlib.suppress(OSError):
-            if wanted in Path(f"/proc/{pid}/maps").read_bytes():
+            if wanted in Path(f"/proc/{pid}/maps").read_bytes() or str(path) in _open_files(pid):
                 return True
     return False
+
+
+def _open_files(pid: int) -> list[str]:
+    found = []
+    for descriptor in os.scandir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(descriptor.path))
+    return found
 
 
 def _all_pids() -> Iterator[int]:

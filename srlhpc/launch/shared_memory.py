@@ -1,21 +1,27 @@
-"""Files in /dev/shm that MPI makes for an attempt: their names are written down before they exist.
+"""Files in /dev/shm that MPI makes for an attempt, and their removal when everything is killed while it starts.
 
-The ranks unlink them right after MPI_Init (`comm/mpi.py`). When everything is killed in between, one stays; the next
-command finds its name here and removes it. MPICH (4 and 5) calls them `mpich_shm_HASH_NODE` and `mpich_vci_HASH_NODE`,
-where HASH is the 32-bit FNV-1a hash of the name of its key-value space, which a rank can ask its process manager for.
+MPICH (4 and 5) makes `mpich_shm_HASH_NODE` and `mpich_vci_HASH_NODE`, where HASH is the 32-bit FNV-1a hash of the name
+of its key-value space. A rank asks its process manager for that name and writes the files' names down before they
+exist; `comm/mpi.py` unlinks them right after MPI_Init. MPICH and UCX also make files with random names, which live for
+some milliseconds of the start: those that stay are known by name, owner, time, and that nobody uses them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 from pathlib import Path
 
-from srlhpc.launch.lease import read_lease
-from srlhpc.launch.processes import is_mapped, kill_processes_of
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.lease import put_away_dead, read_lease
+from srlhpc.launch.processes import is_used, kill_processes_of
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.objects import UserError
 
 FOLDER = Path("/dev/shm")
+_RANDOM_PATTERNS = ("mpich_shar_tmp*", "ucx_shm_posix_*")
+_LONGEST_START_SECONDS = 600.0
 _PATTERNS = ("mpich_shm_{}_0", "mpich_vci_{}_0")
 
 
@@ -32,17 +38,36 @@ def write_down_names(attempt: AttemptPaths) -> None:
 
 def remove_leftovers(attempt: AttemptPaths) -> list[Path]:
     """Removes the files of an attempt whose processes are gone; returns them."""
-    try:
-        names = attempt.shared_memory.read_text().split()
-    except OSError:
-        return []
     removed = []
-    for path in (FOLDER / name for name in names if "/" not in name):
-        if path.exists() and not is_mapped(path):
+    for path in (*_written_down(attempt), *_of_the_start(attempt)):
+        if path.exists() and not is_used(path):
             path.unlink(missing_ok=True)
             removed.append(path)
     attempt.shared_memory.unlink(missing_ok=True)
     return removed
+
+
+def _written_down(attempt: AttemptPaths) -> list[Path]:
+    try:
+        names = attempt.shared_memory.read_text().split()
+    except OSError:
+        return []
+    return [FOLDER / name for name in names if "/" not in name]
+
+
+def _of_the_start(attempt: AttemptPaths) -> list[Path]:
+    """Files with random names of this user, from the time of the attempt's start, if it never got beyond that."""
+    status = read_json(attempt.folder.parent.parent / "status.json") or {}
+    started = (read_json(attempt.attempt) or {}).get("time")
+    if started is None or (status.get("attempt") == attempt.number and status.get("phase") != "starting"):
+        return []
+    found = []
+    for path in (path for pattern in _RANDOM_PATTERNS for path in FOLDER.glob(pattern)):
+        with contextlib.suppress(FileNotFoundError):
+            facts = path.stat()
+            if facts.st_uid == os.getuid() and 0.0 <= facts.st_mtime - started <= _LONGEST_START_SECONDS:
+                found.append(path)
+    return found
 
 
 def sweep(root: Path) -> None:
@@ -53,6 +78,9 @@ def sweep(root: Path) -> None:
             attempt = RunPaths(path.parent).attempt(holder.attempt)
             kill_processes_of(attempt.folder)
             remove_leftovers(attempt)
+            # So that it is not looked at again; if somebody has taken it over meanwhile, it stays.
+            with contextlib.suppress(UserError):
+                put_away_dead(path)
 
 
 def _key_value_space(descriptor: int, wait_seconds: float = 5.0) -> bytes:

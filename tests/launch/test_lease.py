@@ -11,7 +11,7 @@ import pytest
 
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.lease import Lease, read_lease
-from srlhpc.launch.processes import ProcessIdentity, is_mapped, processes_of
+from srlhpc.launch.processes import ProcessIdentity, is_used, processes_of
 from srlhpc.objects import UserError
 
 
@@ -116,6 +116,8 @@ def test_processes_of_an_attempt_when_others_run_then_only_its_own(tmp_path: Pat
         assert processes_of(tmp_path / "000") == []
 
 
-def test_file_when_no_process_maps_it_then_so(tmp_path: Path) -> None:
-    assert not is_mapped(tmp_path)
-    assert is_mapped(Path(os.path.realpath("/proc/self/exe")))
+def test_file_when_no_process_has_it_then_unused(tmp_path: Path) -> None:
+    assert not is_used(tmp_path / "file")
+    with open(tmp_path / "file", "w"):
+        assert is_used(tmp_path / "file")
+    assert is_used(Path(os.path.realpath("/proc/self/exe")))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from srlhpc.data.atomic import write_json
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.launch.shared_memory import FOLDER, remove_leftovers, sweep
 from tests.launch.fake_runs import FakeRun, fake_run, kill
+from tests.launch.written_runs import dead, hold, last, written_run
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs /dev/shm")
 
@@ -77,3 +79,42 @@ def test_leftover_when_a_process_maps_it_then_it_stays(tmp_path: Path) -> None:
         attempt.shared_memory.write_text(f"{names(run)[0].name}\n")
         assert remove_leftovers(attempt) == []
         assert names(run)[0].exists()
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[[str, float], Path]]:
+    """Makes files in /dev/shm, and removes them in the end."""
+    made: list[Path] = []
+
+    def one(name: str, time: float) -> Path:
+        path = FOLDER / f"{name}{os.getpid()}"
+        path.touch()
+        os.utime(path, (time, time))
+        made.append(path)
+        return path
+
+    yield one
+    for path in made:
+        path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("phase", ["starting", "training"])
+def test_file_with_a_random_name_when_all_was_killed_in_the_start_then_removed_unless_foreign(
+    tmp_path: Path, make: Callable[[str, float], Path], phase: str
+) -> None:
+    paths = written_run(tmp_path, "mine", status={"attempt": 1, "phase": phase})
+    write_json(last(paths).attempt, {"time": 1000.0})
+    hold(paths, dead())
+    ours, older = make("mpich_shar_tmpA", 1001.0), make("mpich_shar_tmpB", 999.0)
+    used, other = make("ucx_shm_posix_", 1001.0), make("other_", 1001.0)
+    with used.open():
+        sweep(tmp_path)
+    assert [path.exists() for path in (ours, older, used, other)] == [phase == "training", True, True, True]
+
+
+def test_sweep_when_done_then_the_dead_lease_is_gone_and_a_living_one_stays(tmp_path: Path) -> None:
+    killed, living = written_run(tmp_path, "killed"), written_run(tmp_path, "living")
+    hold(killed, dead())
+    hold(living)
+    sweep(tmp_path)
+    assert (killed.lease.exists(), living.lease.exists()) == (False, True)
