@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -74,7 +75,7 @@ def _records(plan: Plan, now: float) -> list[RankRecord]:
             rank.rank,
             role.label if not plan.serial else "serial-0",
             matters=role.name in ("trainer", "policy_server"),
-            silence_limit_seconds=silence_limit(role.name),
+            silence_limit_seconds=math.inf if plan.serial else silence_limit(role.name),
             heard_at=now,
         )
         for rank in plan.ranks

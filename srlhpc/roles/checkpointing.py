@@ -22,7 +22,8 @@ class Checkpointing:
 
     Args:
         folder: where files go.
-        parts: policy to its receiver; a checkpoint is whole when each has sent its part.
+        parts: policy to its receiver, that whose updates and steps are the run's first; a checkpoint is whole when
+            each has sent its part.
         meta: what else goes into the file, called when the last part is here.
         roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
         in_thread: write beside the loop; serial mode writes at once.
@@ -41,6 +42,8 @@ class Checkpointing:
         self._roles_state, self._in_thread = roles_state, in_thread
         self._parts: dict[str, dict[str, Any]] = {}
         self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        """What broke the thread; raised by the next poll."""
         self._writing = 0
         self.asked = 0
         self.written = 0
@@ -53,6 +56,11 @@ class Checkpointing:
         """Whether everything asked for is written or given up."""
         return self.asked == self.written
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether a file is being written, which takes as long as the file system needs."""
+        return self._thread is not None
+
     def ask(self) -> None:
         """Wants a checkpoint; one that is under way is not enough at the end, so it may be asked for again."""
         self.asked += 1
@@ -63,6 +71,8 @@ class Checkpointing:
         if self._thread is not None and not self._thread.is_alive():
             self._thread.join()
             self._thread = None
+            if self._error is not None:
+                raise self._error
             self.written = self._writing
             busy = True
         for policy, receiver in self._receivers.items():
@@ -78,8 +88,8 @@ class Checkpointing:
 
     def _begin(self) -> None:
         meta = self._meta()
-        meta_of_first = next(iter(self._parts.values()))["counters"]
-        meta |= {name: meta_of_first[name] for name in ("updates", "steps", "agent_steps")}
+        counters = self._parts[next(iter(self._receivers))]["counters"]
+        meta |= {name: counters[name] for name in ("updates", "steps", "agent_steps")}
         tree: dict[str, Any] = {"meta": _arrays(meta), "policies": self._parts}
         if self._roles_state is not None:
             tree["roles"] = self._roles_state()
@@ -87,11 +97,17 @@ class Checkpointing:
         updates, score = int(meta["updates"]), float(meta["return_mean"])
         arguments = (tree, updates, None if math.isnan(score) else score)
         if self._in_thread:
-            self._thread = threading.Thread(target=self._write, args=arguments, name="checkpoint")
+            self._thread = threading.Thread(target=self._write_aside, args=arguments, name="checkpoint")
             self._thread.start()
         else:
             self._write(*arguments)
             self.written = self._writing
+
+    def _write_aside(self, tree: dict[str, Any], updates: int, score: float | None) -> None:
+        try:
+            self._write(tree, updates, score)
+        except Exception as error:
+            self._error = error
 
     def _write(self, tree: dict[str, Any], updates: int, score: float | None) -> None:
         try:
