@@ -361,6 +361,20 @@ def test_normalizers_take_in_the_batch_after_the_last_epoch() -> None:
     assert policy.state_dict()["encoder.moments.count"].item() == 2 * batch.valid.sum().item()
 
 
+def test_normalized_returns_are_what_the_value_head_learns() -> None:
+    environment = Matching(Discrete(3))
+    normalize = NormalizeSpec(returns=True)
+    policy, algorithm = learner(environment, normalize=normalize, learning_rate=0.0, gae_lambda=1.0)
+    batch = collected(environment, policy)
+    batch.rewards *= 1000
+    rows = {key: array[:-1] for key, array in batch.observations.items()}
+    heads = policy.evaluate(rows, {}, batch.first[:-1], action_masks=None).values[batch.valid]
+    metrics = [finish(algorithm.update(batch)) for _ in range(2)]
+    assert metrics[0]["value_loss"] > 1e4
+    # normalised targets have mean 0 and variance 1, and the untrained head does not depend on them
+    assert metrics[1]["value_loss"] == pytest.approx(0.5 * (1 + heads.square().mean().item()), rel=0.3)
+
+
 def test_value_clip_limits_what_the_value_loss_rewards() -> None:
     environment = Matching(Discrete(3))
     settings = {"epochs": 8, "learning_rate": 1e-2, "value_coefficient": 10.0, "max_gradient_norm": None}
