@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
-from srlhpc.comm.mpi_inbox import MpiPoolInbox, MpiRowInbox
+from srlhpc.comm.mpi_inbox import MpiRowInbox
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.mpi_outbox import MpiOutbox
+from srlhpc.comm.mpi_pool import MpiPoolInbox
 from srlhpc.data.layout import Layout
 from srlhpc.objects import ClusterError, UserError
 

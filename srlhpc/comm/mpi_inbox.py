@@ -1,4 +1,4 @@
-"""The receiving end of links over MPI: one row per link, or a pool for all."""
+"""The receiving end of links over MPI with a row per link."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class PostedReceives:
     """
 
     def __init__(self, comm: MPI.Comm, slots: Sequence[Message], sources: Sequence[int], tags: Sequence[int]) -> None:
-        self._sources = sources
         self._persistent = [
             comm.Recv_init([slot.buffer, MPI.BYTE], source, tag)
             for slot, source, tag in zip(slots, sources, tags, strict=True)
@@ -89,21 +88,13 @@ class PostedReceives:
             try:
                 is_over = self._requests[slot].Test(status)
             except MPI.Exception:
-                self._failed(slot)
+                self._bury(slot)
                 continue
             if is_over and status.Get_source() >= 0:
                 completed.append(slot)
             elif is_over:
-                self._failed(slot)
+                self._bury(slot)
         return completed
-
-    def _failed(self, slot: int) -> None:
-        """A pool's slot serves the other senders; a row's sender is dead."""
-        self._active.discard(slot)
-        if self._sources[slot] == MPI.ANY_SOURCE:
-            self.start(slot)
-        else:
-            self._bury(slot)
 
 
 class MpiRowInbox(Inbox):
@@ -143,80 +134,3 @@ class MpiRowInbox(Inbox):
 
     def close(self) -> None:
         self._receives.close()
-
-
-class MpiPoolInbox(Inbox):
-    """A pool of slots, each with a posted receive from any source; the sender is in the header.
-
-    Messages of one sender can complete out of order (a short one overtakes a long one in transfer); they are handed
-    out by their number. A slot caught in mid-message by its sender's death is lost to the pool.
-    """
-
-    def __init__(self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], tag: int, pool: int) -> None:
-        self._slots = [Message.allocate(layout, slot) for slot in range(pool)]
-        self._arrivals = Arrivals(senders)
-        self._place = {sender: place for place, sender in enumerate(senders)}
-        self._next = [0] * len(senders)
-        self._early: list[dict[int, Message]] = [{} for _ in senders]
-        self._receives = PostedReceives(comm, self._slots, [MPI.ANY_SOURCE] * pool, [tag] * pool)
-
-    def poll(self) -> bool:
-        arrived = False
-        while slots := self._receives.completed():
-            for slot in slots:
-                self._land(self._slots[slot])
-            arrived = True
-        return arrived
-
-    def take(self) -> Message | None:
-        return self._arrivals.take()
-
-    def release(self, message: Message) -> None:
-        self._receives.start(message.slot)
-
-    def forget(self, sender: int) -> None:
-        """What landed before is handed out, even behind a message that was lost."""
-        place = self._place.get(sender)
-        if place is None:
-            return
-        for number in sorted(self._early[place]):
-            self._deliver(place, self._early[place].pop(number))
-        self._arrivals.forget(sender)
-
-    @property
-    def is_finished(self) -> bool:
-        return self._arrivals.is_finished
-
-    def close(self) -> None:
-        self._receives.close()
-
-    def _land(self, message: Message) -> None:
-        stamp = message.header.item(_FLAGS)
-        message.header[_FLAGS] = stamp & _FLAG_BITS
-        place = self._place[message.header.item(_SENDER)]
-        number = stamp >> SEQUENCE_SHIFT
-        if number != self._next[place]:
-            self._early[place][number] = message
-        else:
-            self._deliver_in_order(place, message)
-        if self._early[place] and not self._arrivals.is_open(place):
-            self._drop_early(place)
-
-    def _deliver_in_order(self, place: int, message: Message) -> None:
-        early, ready = self._early[place], message
-        while True:
-            self._deliver(place, ready)
-            self._next[place] += 1
-            if self._next[place] not in early:
-                return
-            ready = early.pop(self._next[place])
-
-    def _drop_early(self, place: int) -> None:
-        """A sender that was given up and still sends: its slots go back to the pool."""
-        for message in self._early[place].values():
-            self._receives.start(message.slot)
-        self._early[place].clear()
-
-    def _deliver(self, place: int, message: Message) -> None:
-        if not self._arrivals.deliver(place, message):
-            self._receives.start(message.slot)

@@ -1,0 +1,169 @@
+"""The receiving end of links over MPI with a pool of slots for all of them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from srlhpc.comm.arrivals import Arrivals
+from srlhpc.comm.channel import Header, Inbox, Message
+from srlhpc.comm.mpi_library import MPI
+from srlhpc.comm.mpi_outbox import SEQUENCE_SHIFT
+from srlhpc.data.layout import Layout
+
+log = logging.getLogger(__name__)
+
+_FLAGS, _SENDER = int(Header.FLAGS), int(Header.SENDER)
+_FLAG_BITS = (1 << SEQUENCE_SHIFT) - 1
+_CLOSE_SECONDS = 0.5
+
+
+class MatchedReceives:
+    """Receives into free slots, each begun when a probe has found a message.
+
+    Not posted beforehand with ANY_SOURCE: MPICH 5.0.2 over UCX loses completions of small messages of such receives
+    as soon as two senders are on other nodes. Nothing is posted for a sender that has sent nothing, so nothing needs
+    to be cancelled; only a message in transfer when its sender dies may never end, and its slot with it.
+    """
+
+    def __init__(self, comm: MPI.Comm, slots: Sequence[Message], tag: int) -> None:
+        self._comm = comm
+        self._slots = slots
+        self._tag = tag
+        self._free = deque(range(len(slots)))
+        self._requests: list[MPI.Request] = [MPI.REQUEST_NULL] * len(slots)
+        self._active: set[int] = set()
+        self._is_closed = False
+
+    def give(self, slot: int) -> None:
+        """The slot may receive again."""
+        assert slot not in self._active, "released twice"
+        self._free.append(slot)
+
+    def match(self) -> None:
+        """Begins to receive what has been sent, for as long as there are slots."""
+        while self._free and not self._is_closed:
+            message = self._comm.Improbe(MPI.ANY_SOURCE, self._tag)
+            if message is None:
+                return
+            slot = self._free.popleft()
+            self._requests[slot] = message.Irecv([self._slots[slot].buffer, MPI.BYTE])
+            self._active.add(slot)
+
+    def completed(self) -> list[int]:
+        """Slots whose message is complete; call until empty, since MPICH gives one per call."""
+        if not self._active:
+            return []
+        try:
+            slots = MPI.Request.Testsome(self._requests) or []
+        except MPI.Exception as error:
+            slots = self._completed_after(error)
+        self._active.difference_update(slots)
+        return slots
+
+    def close(self) -> None:
+        """Begins nothing more; gives messages in transfer a bounded time to end."""
+        self._is_closed = True
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        while self._active and time.monotonic() < deadline:
+            if not self.completed():
+                time.sleep(50e-6)
+
+    def _completed_after(self, error: MPI.Exception) -> list[int]:
+        """After an error only the requests themselves tell which one failed: it is over, with an empty status."""
+        log.warning("a receive failed, so a sender may be dead: %s", error)
+        completed, status = [], MPI.Status()
+        for slot in sorted(self._active):
+            try:
+                is_over = self._requests[slot].Test(status)
+                is_whole = status.Get_source() >= 0
+            except MPI.Exception:
+                is_over, is_whole = True, False
+            if is_over and is_whole:
+                completed.append(slot)
+            elif is_over:
+                self._active.discard(slot)
+                self._requests[slot] = MPI.REQUEST_NULL
+                self.give(slot)
+        return completed
+
+
+class MpiPoolInbox(Inbox):
+    """A pool of slots that receive whatever comes next; the sender is in the header.
+
+    Messages of one sender can complete out of order (a short one overtakes a long one in transfer); they are handed
+    out by their number. A slot caught in mid-message by its sender's death is lost to the pool.
+    """
+
+    def __init__(self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], tag: int, pool: int) -> None:
+        self._slots = [Message.allocate(layout, slot) for slot in range(pool)]
+        self._arrivals = Arrivals(senders)
+        self._place = {sender: place for place, sender in enumerate(senders)}
+        self._next = [0] * len(senders)
+        self._early: list[dict[int, Message]] = [{} for _ in senders]
+        self._receives = MatchedReceives(comm, self._slots, tag)
+
+    def poll(self) -> bool:
+        arrived = False
+        self._receives.match()
+        while slots := self._receives.completed():
+            for slot in slots:
+                self._land(self._slots[slot])
+            arrived = True
+            self._receives.match()
+        return arrived
+
+    def take(self) -> Message | None:
+        return self._arrivals.take()
+
+    def release(self, message: Message) -> None:
+        self._receives.give(message.slot)
+
+    def forget(self, sender: int) -> None:
+        """What landed before is handed out, even behind a message that was lost."""
+        place = self._place.get(sender)
+        if place is None:
+            return
+        for number in sorted(self._early[place]):
+            self._deliver(place, self._early[place].pop(number))
+        self._arrivals.forget(sender)
+
+    @property
+    def is_finished(self) -> bool:
+        return self._arrivals.is_finished
+
+    def close(self) -> None:
+        self._receives.close()
+
+    def _land(self, message: Message) -> None:
+        stamp = message.header.item(_FLAGS)
+        message.header[_FLAGS] = stamp & _FLAG_BITS
+        place = self._place[message.header.item(_SENDER)]
+        number = stamp >> SEQUENCE_SHIFT
+        if number != self._next[place]:
+            self._early[place][number] = message
+        else:
+            self._deliver_in_order(place, message)
+        if self._early[place] and not self._arrivals.is_open(place):
+            self._drop_early(place)
+
+    def _deliver_in_order(self, place: int, message: Message) -> None:
+        early, ready = self._early[place], message
+        while True:
+            self._deliver(place, ready)
+            self._next[place] += 1
+            if self._next[place] not in early:
+                return
+            ready = early.pop(self._next[place])
+
+    def _drop_early(self, place: int) -> None:
+        """A sender that was given up and still sends: its slots go back to the pool."""
+        for message in self._early[place].values():
+            self._receives.give(message.slot)
+        self._early[place].clear()
+
+    def _deliver(self, place: int, message: Message) -> None:
+        if not self._arrivals.deliver(place, message):
+            self._receives.give(message.slot)
