@@ -32,16 +32,30 @@ def mpiexec() -> str:
     return found
 
 
-def run_ranks(ranks: int, module: str, *arguments: str, survive: bool = False, timeout_seconds: float = 90) -> str:
+def run_ranks(
+    ranks: int,
+    module: str,
+    *arguments: str,
+    survive: bool = False,
+    nodes: int = 1,
+    timeout_seconds: float = 60,
+) -> str:
     """Runs `python -m module` on that many ranks; its output. The whole world is killed when it takes too long.
 
-    With `survive`, the death of one rank does not end the others.
+    Args:
+        ranks: size of the world.
+        module: what every rank runs.
+        arguments: of the module.
+        survive: the death of one rank does not end the others.
+        nodes: MPICH treats the ranks as if they were on so many nodes: the network's code moves the messages.
+        timeout_seconds: limit of the whole.
     """
     wrapper: Sequence[str] = ("sh", "-c", WRAPPER, "rank") if survive else ()
     flags = ["-disable-auto-cleanup"] if survive else []
     command = [mpiexec(), *flags, "-n", str(ranks), *wrapper, sys.executable, "-m", module, *arguments]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHER_VARIABLES)}
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "UCX_TLS": "^cma"}
+    environment |= {"MPIR_CVAR_NUM_CLIQUES": str(nodes)} if nodes > 1 else {}
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

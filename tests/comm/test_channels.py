@@ -16,18 +16,24 @@ from tests.comm.scenarios import PLAYS, RECEIVER, SENDERS, run_in_process
 Perform = Callable[[str], dict[int, Any]]
 
 
-@pytest.fixture(params=["in_process", pytest.param("mpi", marks=pytest.mark.mpi)])
+@pytest.fixture(
+    params=[
+        pytest.param(0, id="in_process"),
+        pytest.param(1, id="mpi", marks=pytest.mark.mpi),
+        pytest.param(3, id="mpi_3_nodes", marks=pytest.mark.mpi),
+    ]
+)
 def perform(request: pytest.FixtureRequest, tmp_path: Path) -> Perform:
     """Runs a play by name; what every role returned."""
 
     def over_mpi(play: str) -> dict[int, Any]:
-        run_ranks(3, "tests.comm.mpi_scenario", play, str(tmp_path))
+        run_ranks(3, "tests.comm.mpi_scenario", play, str(tmp_path), nodes=request.param)
         return {rank: json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (RECEIVER, *SENDERS)}
 
     def in_process(play: str) -> dict[int, Any]:
         return run_in_process(PLAYS[play], InProcessFabric())
 
-    return over_mpi if request.param == "mpi" else in_process
+    return over_mpi if request.param else in_process
 
 
 @pytest.mark.parametrize("play", ["order-rows", "order-pool", "order-small-rows", "order-small-pool"])
