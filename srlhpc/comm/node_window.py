@@ -25,7 +25,9 @@ class NodeShare:
 
 
 def share_on_node(world: MpiWorld, subscribers: Sequence[int], size: int, *, tag: int = 0) -> NodeShare | None:
-    """Shared memory for one policy's parameters; None where no other rank of this node subscribes.
+    """Shared memory for one policy's parameters; None where every rank must pull for itself.
+
+    That is where no other rank of this node subscribes, or where MPI shares no memory within the node (containers).
 
     Collective over the node's subscribers only; other ranks may leave the call out. Everyone makes its calls in the
     same order of policies.
@@ -40,6 +42,8 @@ def share_on_node(world: MpiWorld, subscribers: Sequence[int], size: int, *, tag
     if world.rank not in members or len(members) < 2:
         return None
     comm = world.comm.Create_group(world.comm.Get_group().Incl(members), tag)
+    if comm.Split_type(MPI.COMM_TYPE_SHARED).Get_size() < len(members):
+        return None
     size_bytes = NodeMemory.size_bytes(len(members), size)
     place = comm.Get_rank()
     window = MPI.Win.Allocate_shared(size_bytes if place == 0 else 0, 1, comm=comm)
