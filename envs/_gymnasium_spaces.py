@@ -194,7 +194,7 @@ def write_mask(mask: Any, space: ActionSpace, out: BoolArray) -> None:
 
 def picture(simulator: Any) -> Array | None:
     """What the simulator (or the first of a vector) draws, uint8 `[height, width, 3]`; None without render mode."""
-    if simulator.render_mode is None:
+    if getattr(simulator, "render_mode", None) is None:
         return None
     picture = simulator.render()
     return np.asarray(picture[0] if isinstance(picture, list | tuple) else picture, np.uint8)

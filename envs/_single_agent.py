@@ -51,7 +51,11 @@ class SingleAgentRecords:
         kind = spaces.kinds[0]
         self.now = empty_kind_step(kind, copies)
         self.now.alive[:] = True
+        self._kinds = {AGENT: self.now}
         self.ended: BoolArray = np.zeros(copies, np.bool_)
+        # Views of one column, made once: making them costs as much as working on them.
+        self._first, self._valid = self.now.first[:, 0], self.now.valid[:, 0]
+        self._terminated, self._truncated = self.now.terminated[:, 0], self.now.truncated[:, 0]
         self._was_valid: BoolArray = np.ones(copies, np.bool_)
         self._episodes = EpisodeTracker(copies, kind.agents)
 
@@ -63,7 +67,7 @@ class SingleAgentRecords:
         now.first[:] = now.valid[:] = True
         self.ended[:] = False
         self._episodes.reset()
-        return Step({AGENT: now})
+        return Step(self._kinds)
 
     def finish(self, episodes: Sequence[Episode] | None = None) -> Step:
         """The step after an action; works out all flags but the end flags.
@@ -73,15 +77,15 @@ class SingleAgentRecords:
         Args:
             episodes: those that ended, where they are not simply what the rewards and end flags say.
         """
-        now, ended = self.now, self.ended
-        np.greater(now.truncated, now.terminated, out=now.truncated)
-        now.first[:, 0] = ended
+        ended = self.ended
+        np.greater(self._truncated, self._terminated, out=self._truncated)
+        self._first[:] = ended
         np.logical_not(ended, out=self._was_valid)
-        np.logical_or(now.terminated[:, 0], now.truncated[:, 0], out=ended)
-        np.logical_not(ended, out=now.valid[:, 0])
+        np.logical_or(self._terminated, self._truncated, out=ended)
+        np.logical_not(ended, out=self._valid)
         if episodes is None:
-            episodes = self._episodes.record(now.rewards, self._was_valid, ended)
-        return Step({AGENT: now}, episodes)
+            episodes = self._episodes.record(self.now.rewards, self._was_valid, ended)
+        return Step(self._kinds, episodes)
 
     def save_state(self) -> SavedState:
         now = self.now
@@ -96,7 +100,7 @@ class SingleAgentRecords:
             getattr(self.now, name)[:] = state[name]
         np.logical_not(self.now.valid[:, 0], out=self.ended)
         self._episodes.load_state(state)
-        return Step({AGENT: self.now})
+        return Step(self._kinds)
 
 
 _FLAGS = ("first", "valid", "rewards", "terminated", "truncated")

@@ -81,6 +81,14 @@ def test_stepped_copies_give_what_a_single_simulator_gives_until_its_last_observ
     assert [bool(step.kinds["agent"].truncated[1, 0]) for step in steps] == [False] * 10 + [True, False]
 
 
+def test_vectorised_simulator_gets_its_arguments() -> None:
+    environment = make("CartPole-v1", 2, max_episode_steps=5, sutton_barto_reward=True)
+    environment.reset(0)
+    steps = [keep(environment.step({"agent": np.full((2, 1), t % 2)})) for t in range(5)]
+    assert steps[-1].kinds["agent"].truncated.tolist() == [[True], [True]]
+    assert [(episode.steps, episode.returns["agent"]) for episode in steps[-1].episodes] == [(5, 0.0), (5, 0.0)]
+
+
 def test_termination_counts_where_both_ends_are_reported() -> None:
     environment = make(f"{ODD}:Masked-v0", 8)
     step, random = keep(environment.reset(0)), np.random.default_rng(0)

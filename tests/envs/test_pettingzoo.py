@@ -151,6 +151,18 @@ def test_mask_within_the_observation_is_taken_out_of_it() -> None:
     assert environment.reset(0).kinds["player"].action_masks.tolist() == [[[True, False, True]]]  # type: ignore[union-attr]
 
 
+def test_render_gives_a_picture_only_when_asked() -> None:
+    settings = Settings(factory="pettingzoo", env="mpe2.simple_spread_v3")
+    quiet, drawing = build(settings, 1, 0), build(settings, 1, 0, render=True)
+    quiet.reset(0)
+    drawing.reset(0)
+    picture = drawing.render()
+    assert quiet.render() is None
+    assert picture is not None
+    assert (picture.ndim, picture.shape[2], picture.dtype) == (3, 3, np.uint8)
+    drawing.close()
+
+
 class MaskedParallel(ScriptedParallel):
     def __init__(self) -> None:
         super().__init__([Script(2)], ("player_0",))
