@@ -85,6 +85,8 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """Entry point of the `srlhpc` script."""
+    # Modules that a job names may lie in the working directory, where the ranks (`python -m`) find them too.
+    sys.path.append(os.getcwd())
     sys.exit(run_command_line())
 
 

@@ -78,12 +78,13 @@ def _row(state: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _remarks(state: Mapping[str, Any]) -> list[str]:
+    said = state["message"] or ""
     remarks = [
         f"{state['name']}: {rank['label']} (rank {rank['rank']}, {rank.get('host', '')}) is dead"
         for rank in state["ranks"] or []
         if not rank.get("alive", True) and state["phase"] != "starting"
     ]
-    remarks += [f"{state['name']}: {warning}" for warning in state["warnings"]]
+    remarks += [f"{state['name']}: {warning}" for warning in state["warnings"] if warning not in said]
     if state["message"] and state["state"] == "failed":
         remarks.append(f"{state['name']}: {state['message']}; more: srlhpc why {state['name']}")
     if seconds := silence(state):

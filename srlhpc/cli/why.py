@@ -13,6 +13,7 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
 _TRACEBACK_LINES = 15
 _LOG_LINES = 10
+_CHAIN = "\nThe above exception was the direct cause of the following exception:\n"
 
 
 @click.command("why")
@@ -49,12 +50,21 @@ def _first(attempt: AttemptPaths, found: list[Failure]) -> Iterator[str]:
     first = found[0]
     yield f"first failure: {first.line}"
     yield f"  role {first.role}, rank {first.rank}" + (f", host {first.host}" if first.host else "")
-    shown = first.traceback.rstrip().splitlines()[-_TRACEBACK_LINES:] or _end_of_log(attempt, first)
+    shown = shortened(first.traceback) or _end_of_log(attempt, first)
     yield from (f"  | {line}" for line in shown)
     yield f"what to do: {first.advice}"
-    yield f"its log: {attempt.log(first.rank, first.label)}"
+    if attempt.log(first.rank, first.label).exists():
+        yield f"its log: {attempt.log(first.rank, first.label)}"
     if len(found) > 1:
         yield f"later: {'; '.join(failure.line for failure in found[1:6])}" + (" ..." if len(found) > 6 else "")
+
+
+def shortened(traceback: str) -> list[str]:
+    """The end of a traceback; of a chain, the end of the first exception, where it began, and the last line."""
+    first, *later = traceback.strip().split(_CHAIN)
+    lines = first.rstrip().splitlines()
+    shown = lines[-_TRACEBACK_LINES:] if len(lines) <= _TRACEBACK_LINES else ["...", *lines[-_TRACEBACK_LINES:]]
+    return [*shown, "...", later[-1].rstrip().splitlines()[-1]] if later else shown
 
 
 def _end_of_log(attempt: AttemptPaths, failure: Failure) -> list[str]:

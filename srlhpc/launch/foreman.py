@@ -199,10 +199,15 @@ class Foreman:
             label = self._ranks[end.rank].label
             expendable = label.startswith(_EXPENDABLE)
             if not self._attempt.outcome.exists():
-                rest = "; the others go on" if expendable else ""
-                self._progress.say(f"{label} (rank {end.rank}) {end.text}{rest}")
+                self._progress.say(f"{label} (rank {end.rank}) {self._why(end, expendable)}")
             if not expendable:
                 clock.start("lost", self._limits.lost)
+
+    def _why(self, end: RankEnd, expendable: bool) -> str:
+        written = read_json(self._attempt.failure(end.rank))
+        if written is not None:
+            return f"failed: {written.get('message', '')}"
+        return f"{end.text}; the others go on" if expendable else end.text
 
     def _look_at_status(self, ends: Mapping[int, RankEnd]) -> bool:
         """Shows progress; returns whether all ranks have reported at least once or ended."""

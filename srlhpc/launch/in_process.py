@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from srlhpc.data.atomic import read_json
+from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.foreman import Outcome, Signals, last_checkpoint, summary, write_end
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+_KINDS = {"StepError": "environment", "DivergedError": "diverged", "UserError": "user"}
+"""Exceptions that say more than that something was raised."""
 
 
 class SerialForeman:
@@ -62,14 +68,26 @@ class SerialForeman:
         except KeyboardInterrupt:
             forced = Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
         except BaseException as error:
-            text = " ".join(str(error).split())
-            failed = Outcome("failed", "exception", f"{type(error).__name__}: {text}")
+            failed = self._failed(error)
             write_end(self._attempt, Outcome.written(self._attempt) or failed, started)
             raise
         silent = Outcome("failed", "killed", "training ended without an outcome")
         outcome = Outcome.written(self._attempt) or forced or silent
         write_end(self._attempt, outcome, started)
         return outcome
+
+    def _failed(self, error: BaseException) -> Outcome:
+        """Writes down what was raised, as a rank does."""
+        message = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        kind = _KINDS.get(type(error).__name__, "exception")
+        content = {"rank": 0, "role": "serial", "index": 0, "label": "serial", "host": socket.gethostname()}
+        write_json(
+            self._attempt.failure(0),
+            content
+            | {"pid": os.getpid(), "time": time.time(), "kind": kind, "message": message}
+            | {"traceback": "".join(traceback.format_exception(error))},
+        )
+        return Outcome("failed", kind, message)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:

@@ -23,6 +23,9 @@ from srlhpc.objects import UserError
 
 Flavour = Literal["mpich", "openmpi4", "openmpi5"]
 
+FLAVOUR_VARIABLE = "SRLHPC_MPIEXEC"
+"""Environment variable that tells a rank whose mpiexec has started it; not set under another launcher."""
+
 _FOREIGN = ("PMI_", "PMIX_", "OMPI_COMM_", "HYDI_", "MPI_LOCAL")
 """Variables that would tell a rank that it belongs to the MPI job that srlhpc itself was started from."""
 
@@ -53,13 +56,14 @@ def start_ranks(
     script = attempt.folder / "rank.sh"
     script.write_text(rank_script(attempt, ranks, program))
     mpiexec = find_mpiexec()
+    kind = flavour(mpiexec)
     with open(attempt.logs / "mpiexec.log", "ab") as log:
         return subprocess.Popen(
-            mpiexec_command(mpiexec, flavour(mpiexec), len(ranks), script),
+            mpiexec_command(mpiexec, kind, len(ranks), script),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=rank_environment(os.environ, attempt),
+            env=rank_environment(os.environ, attempt, kind),
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
@@ -114,11 +118,12 @@ def mpiexec_command(mpiexec: str, kind: Flavour, ranks: int, script: Path) -> li
     return [mpiexec, *options, "-n", str(ranks), *guard, "sh", str(script)]
 
 
-def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths) -> dict[str, str]:
+def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flavour) -> dict[str, str]:
     """The environment of the ranks: one thread each, quiet waiting, no use of cross-memory attach."""
     environment = {key: value for key, value in outer.items() if not key.startswith(_FOREIGN)}
     environment |= {
         ATTEMPT_VARIABLE: str(attempt.folder),
+        FLAVOUR_VARIABLE: kind,
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",

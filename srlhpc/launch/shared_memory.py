@@ -15,6 +15,7 @@ from pathlib import Path
 
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.lease import put_away_dead, read_lease
+from srlhpc.launch.local import FLAVOUR_VARIABLE
 from srlhpc.launch.processes import is_used, kill_processes_of
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
@@ -26,9 +27,12 @@ _PATTERNS = ("mpich_shm_{}_0", "mpich_vci_{}_0")
 
 
 def write_down_names(attempt: AttemptPaths) -> None:
-    """Writes down what MPICH will make. Every rank may call it, before MPI_Init; rank 0 does it, others do nothing."""
+    """Writes down what MPICH will make. Every rank may call it, before MPI_Init; rank 0 does it, others do nothing.
+
+    Only MPICH's own mpiexec is asked: others use the same variables and speak another protocol.
+    """
     descriptor = os.environ.get("PMI_FD")
-    if os.environ.get("PMI_RANK") != "0" or descriptor is None:
+    if os.environ.get("PMI_RANK") != "0" or os.environ.get(FLAVOUR_VARIABLE) != "mpich" or descriptor is None:
         return
     space = _key_value_space(int(descriptor))
     if space:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from srlhpc.cli.main import run_command_line
+from srlhpc.cli.why import shortened
 from srlhpc.data.atomic import write_json
 from tests.launch.written_runs import dead, end, hold, last, write_metrics, written_run
 
@@ -96,6 +97,12 @@ def test_why_when_a_rank_raised_then_the_end_of_its_traceback(tmp_path: Path, ca
     assert "line 39" in out
     assert "line 5\n" not in out
     assert "The environment raised this" in out
+
+
+def test_why_when_exceptions_are_chained_then_where_it_began_and_how_it_ended() -> None:
+    chain = "\n\nThe above exception was the direct cause of the following exception:\n\n"
+    text = chain.join(["Traceback\n  my_env.py, line 7\nValueError: ball", "Traceback\n  ours\nStepError: step 3"])
+    assert shortened(text) == ["Traceback", "  my_env.py, line 7", "ValueError: ball", "...", "StepError: step 3"]
 
 
 def test_why_when_everything_was_killed_then_what_that_means(tmp_path: Path, call: Call) -> None:

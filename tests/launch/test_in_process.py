@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.failures import failures
 from srlhpc.launch.in_process import SerialForeman
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.rundir import AttemptPaths, RunPaths, create_run
@@ -61,3 +62,4 @@ def test_training_when_it_raises_then_the_end_is_written_and_the_exception_goes_
     end = read_json(RunPaths(tmp_path / "a").attempt(1).end) or {}
     assert (end["state"], end["message"]) == ("failed", "RuntimeError: broken environment")
     assert not RunPaths(tmp_path / "a").lease.exists()
+    assert "broken environment" in failures(RunPaths(tmp_path / "a").attempt(1))[0].traceback

@@ -63,7 +63,7 @@ def test_script_when_the_rank_is_not_planned_then_it_fails(attempt: AttemptPaths
 
 
 def test_environment_when_made_then_one_thread_and_no_trace_of_an_outer_mpi_job(attempt: AttemptPaths) -> None:
-    made = rank_environment({"PMI_RANK": "3", "OMPI_COMM_WORLD_SIZE": "2", "HOME": "/h"}, attempt)
+    made = rank_environment({"PMI_RANK": "3", "OMPI_COMM_WORLD_SIZE": "2", "HOME": "/h"}, attempt, "mpich")
     assert (made["OMP_NUM_THREADS"], made["OMP_WAIT_POLICY"], made["HDF5_USE_FILE_LOCKING"]) == (
         "1",
         "PASSIVE",
@@ -74,7 +74,7 @@ def test_environment_when_made_then_one_thread_and_no_trace_of_an_outer_mpi_job(
 
 
 def test_environment_when_the_user_chose_transports_then_they_stay(attempt: AttemptPaths) -> None:
-    assert rank_environment({"UCX_TLS": "tcp"}, attempt)["UCX_TLS"] == "tcp"
+    assert rank_environment({"UCX_TLS": "tcp"}, attempt, "mpich")["UCX_TLS"] == "tcp"
 
 
 @pytest.mark.parametrize(
