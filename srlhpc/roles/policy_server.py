@@ -141,7 +141,7 @@ class ServedPolicy:
 
     def save_state(self) -> dict[str, Any]:
         return {
-            "state": {name: tensor.cpu().numpy() for name, tensor in self._state.items()},
+            "state": {name: tensor.cpu().numpy().copy() for name, tensor in self._state.items()},
             "generator": self._generator.get_state().cpu().numpy(),
         }
 

@@ -1,0 +1,397 @@
+"""What a trainer learns from, when it publishes, hands over, grants and ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from srlhpc.roles.trainer import load_part
+from tests.roles.counting_policy import CountingPolicy
+from tests.roles.training import BLOCKS, LAYOUT, A, E, FakeAlgorithm, LockStep, T, Training
+
+STEPS = BLOCKS * T * E
+
+
+def full(training: Training, version: int = 0) -> None:
+    """Sends one batch."""
+    for block in range(BLOCKS):
+        training.send(block % 2, version=version)
+
+
+def test_batch_is_its_blocks_side_by_side_field_by_field() -> None:
+    training = Training()
+    full(training)
+    training.poll()
+    (batch,) = training.algorithm.batches
+    first, second = training.sent
+    gathered = {
+        "obs.obs": batch.observations["obs"],
+        "out.value": batch.outputs["value"],
+        "state.h": batch.state["h"],
+        "final_state.h": batch.final_state["h"],
+    } | {
+        name: getattr(batch, name)
+        for name in ("actions", "log_probs", "rewards", "terminated", "truncated", "first", "valid")
+    }
+    assert set(gathered) | {"versions", "alive"} == {field.name for field in LAYOUT.fields}
+    for name, tensor in gathered.items():
+        time_axes = 0 if name.endswith("state.h") else 1
+        columns = [np.concatenate([b[name].reshape(*b[name].shape[:time_axes], E * A, *b[name].shape[time_axes + 2 :])
+                                   for b in (first, second)], axis=time_axes)]  # fmt: skip
+        np.testing.assert_array_equal(tensor.numpy(), columns[0], err_msg=name)
+
+
+def test_versions_of_a_block_are_those_of_all_its_columns() -> None:
+    training = Training()
+    training.send(version=0)
+    training.send(version=0)
+    training.poll()
+    training.send(version=0)
+    training.send(version=1)
+    training.poll()
+    assert training.algorithm.batches[1].versions.tolist() == [[0, 0, 1, 1]] * T
+
+
+def test_update_needs_a_whole_batch() -> None:
+    training = Training()
+    training.send()
+    training.poll()
+    assert training.algorithm.batches == []
+
+
+def test_batch_says_the_version_and_the_steps_before_it() -> None:
+    training = Training()
+    full(training)
+    training.poll()
+    full(training, version=1)
+    training.poll()
+    assert [(batch.version, batch.steps) for batch in training.algorithm.batches] == [(0, 0), (1, STEPS)]
+
+
+def test_new_parameters_are_published_after_every_update_and_at_the_start() -> None:
+    training = Training()
+    training.poll(1)
+    assert training.source is not None
+    assert training.source.version == 0
+    full(training)
+    training.poll()
+    assert training.source.version == 1
+
+
+def test_blocks_of_the_next_batch_are_gathered_while_one_is_trained() -> None:
+    training = Training(pool=1)
+    full(training)
+    training.poll(3)
+    training.send()
+    training.poll(1)
+    assert training.trainer.version == 0
+    assert training.outboxes[0].is_drained
+
+
+def test_blocks_that_come_during_an_update_do_not_touch_its_batch() -> None:
+    training = Training()
+    full(training)
+    training.poll(3)
+    full(training)
+    training.poll(60)
+    # The fake algorithm looks at its batch at every minibatch.
+    first, second = (batch.rewards for batch in training.algorithm.batches)
+    assert first.tolist() != second.tolist()
+
+
+def test_without_prefetch_blocks_wait_until_the_update_is_over() -> None:
+    training = Training(prefetch=False, pool=1)
+    full(training)
+    training.poll(3)
+    training.send()
+    training.send()
+    training.trainer.poll()
+    assert training.trainer.version == 0
+    assert not training.outboxes[0].is_drained
+    training.poll()
+    assert training.trainer.version == 2
+
+
+def test_older_blocks_than_the_lag_limit_are_dropped_and_counted() -> None:
+    training = Training(max_policy_lag=1)
+    for version in (0, 0, 1, 1):
+        training.send(version=version)
+    training.poll(60)
+    training.send(version=0)
+    training.poll()
+    assert training.trainer.counters()["dropped_fragments"] == E * A
+    training.send(version=1)
+    training.send(version=2)
+    training.poll()
+    assert training.algorithm.batches[2].versions.tolist() == [[1, 1, 2, 2]] * T
+
+
+def test_block_that_comes_during_an_update_counts_as_trained_after_it() -> None:
+    training = Training(max_policy_lag=0)
+    full(training)
+    training.poll(3)
+    training.send(version=0)
+    training.poll(1)
+    assert training.trainer.counters()["dropped_fragments"] == E * A
+
+
+def test_event_of_an_update_tells_counts_lag_and_metrics() -> None:
+    training = Training()
+    full(training)
+    training.poll()
+    (event,) = training.report().updates
+    assert event["updates"] == 1
+    assert event["steps"] == STEPS
+    assert event["agent_steps"] == BLOCKS * T * E * A
+    assert event["lag"] == [0, 0.0, 0]
+    assert event["metrics"] == {"loss": 0.5}
+    assert training.report().updates == []
+
+
+def test_event_is_news() -> None:
+    training = Training()
+    assert not training.trainer.has_news
+    full(training)
+    training.poll()
+    assert training.trainer.has_news
+
+
+# --- grants --------------------------------------------------------------------------------------------------------
+
+
+def test_grants_stop_at_a_batch_until_it_is_trained() -> None:
+    training = Training(strict=True)
+    for _ in range(BLOCKS):
+        training.ask(0)
+        training.trainer.poll()
+        assert training.granted(0) == 0
+        training.send(0)
+    training.ask(1)
+    training.poll(3)
+    assert training.trainer.version == 0
+    assert training.granted(1) is None
+    training.poll()
+    assert training.granted(1) == 1
+
+
+def test_serial_trainer_grants_nothing_while_a_checkpoint_is_due() -> None:
+    training = Training(strict=True, holds=True, checkpoint_updates=1)
+    full(training)
+    training.poll()
+    training.ask(0)
+    training.poll()
+    assert training.granted(0) is None
+    training.obey(checkpoint=1)
+    training.poll()
+    assert training.granted(0) is None
+    training.obey(checkpoint=1, written=1)
+    training.poll()
+    assert training.granted(0) == 1
+
+
+def test_stopping_trainer_grants_nothing() -> None:
+    training = Training(strict=True)
+    training.obey(stop=True)
+    training.ask(0)
+    training.poll()
+    assert training.granted(0) is None
+
+
+def test_dropped_block_lets_another_start() -> None:
+    training = Training(strict=True, max_policy_lag=0)
+    full(training)
+    training.poll()
+    for _ in range(BLOCKS):
+        training.ask(0)
+        training.poll()
+        assert training.granted(0) == 1
+        training.send(0, version=0)
+        training.poll()
+    training.ask(0)
+    training.poll()
+    assert training.granted(0) == 1
+
+
+# --- limits, checkpoints, the end ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [{"stop_updates": 1}, {"stop_steps": STEPS}])
+def test_trainer_at_its_limit_waits_for_the_coordinator(limit: dict[str, int]) -> None:
+    training = Training(**limit)
+    full(training)
+    training.poll()
+    full(training, version=1)
+    training.poll(60)
+    assert training.trainer.version == 1
+    assert training.trainer.has_news
+
+
+def test_checkpoint_is_due_after_the_first_update_and_every_so_many() -> None:
+    training = Training(checkpoint_updates=2)
+    due = []
+    for number in range(1, 5):
+        full(training, version=number - 1)
+        training.poll()
+        due.append(training.report().updates[0]["checkpoint_due"])
+        training.obey(checkpoint=number)
+        training.poll()
+        training.part()
+    assert due == [True, True, False, True]
+
+
+def test_part_is_handed_over_between_updates_only() -> None:
+    training = Training()
+    full(training)
+    training.poll(3)
+    training.obey(checkpoint=1)
+    training.poll(1)
+    assert training.trainer.version == 0
+    assert training.part() is None
+    training.poll()
+    number, part = training.part() or (0, {})
+    assert number == 1
+    assert part["counters"]["updates"] == part["counters"]["version"] == 1
+    assert part["parameters"]["weight"].tolist() == [1.0]
+    assert part["optimizer"]["momentum"].tolist() == [1.0, 1.0]
+
+
+def test_part_is_sent_once_for_each_checkpoint_asked_for() -> None:
+    training = Training()
+    numbers = []
+    for asked in (1, 1, 2):
+        training.obey(checkpoint=asked)
+        training.poll()
+        numbers.append((training.part() or (None,))[0])
+        training.poll()
+    assert numbers == [1, None, 2]
+
+
+def test_stop_while_waiting_ends_after_every_actor_said_last() -> None:
+    training = Training()
+    training.send()
+    training.obey(stop=True)
+    training.poll()
+    assert not training.trainer.is_done
+    training.say_last()
+    training.poll()
+    assert training.trainer.is_done
+    assert training.algorithm.batches == []
+
+
+def test_stop_while_updating_finishes_the_update_and_hands_over_its_outcome() -> None:
+    training = Training()
+    full(training)
+    training.poll(3)
+    training.obey(stop=True, checkpoint=1)
+    training.poll()
+    assert training.trainer.version == 1
+    assert (training.part() or (0, {}))[1]["counters"]["updates"] == 1
+
+
+def test_stopped_trainer_discards_what_still_comes_and_reports_that_it_stopped() -> None:
+    training = Training()
+    training.obey(stop=True)
+    training.poll()
+    for _ in range(3):
+        full(training)
+        training.poll()
+    assert all(outbox.is_drained for outbox in training.outboxes)
+    assert training.report().stopped == ["default"]
+    assert training.algorithm.batches == []
+
+
+def test_stopped_trainer_does_not_wait_for_a_dead_actor() -> None:
+    training = Training()
+    training.obey(stop=True)
+    training.poll()
+    training.outboxes[0].send_last()
+    training.trainer.forget([1])
+    training.poll()
+    assert training.trainer.is_done
+
+
+def test_part_that_was_put_back_gives_the_same_part_again() -> None:
+    training = Training()
+    full(training)
+    training.poll()
+    part = training.trainer.part()
+    policy = CountingPolicy()
+
+    class Optimiser(FakeAlgorithm):
+        def load_state(self, state):  # type: ignore[no-untyped-def]
+            self.restored = state
+
+    algorithm = Optimiser(policy)
+    counters = load_part(part, policy, algorithm)
+    assert (counters.updates, counters.steps) == (1, STEPS)
+    assert policy.weight.item() == 1
+    assert torch.equal(algorithm.restored["momentum"], torch.ones(2))
+
+
+def test_part_of_another_network_is_refused() -> None:
+    part = Training().trainer.part()
+    part["parameters"]["other"] = part["parameters"].pop("weight")
+    policy = CountingPolicy()
+    with pytest.raises(ValueError, match="do not fit the network"):
+        load_part(part, policy, FakeAlgorithm(policy))
+
+
+# --- two trainers --------------------------------------------------------------------------------------------------
+
+
+def two() -> tuple[Training, Training, LockStep]:
+    reducer = LockStep(2)
+    return Training(reducer=reducer), Training(reducer=reducer, first=False, address=101), reducer
+
+
+def together(one: Training, other: Training, times: int = 60) -> None:
+    for _ in range(times):
+        one.trainer.poll()
+        other.trainer.poll()
+
+
+def test_trainers_update_only_when_both_have_a_batch() -> None:
+    one, other, _ = two()
+    full(one)
+    together(one, other)
+    assert one.algorithm.batches == other.algorithm.batches == []
+    full(other)
+    together(one, other)
+    assert one.trainer.version == other.trainer.version == 1
+
+
+def test_steps_are_those_of_both_trainers() -> None:
+    one, other, _ = two()
+    full(one)
+    full(other)
+    together(one, other)
+    assert one.report().updates[0]["steps"] == 2 * STEPS
+
+
+def test_only_the_first_trainer_reports_updates() -> None:
+    one, other, _ = two()
+    full(one)
+    full(other)
+    together(one, other)
+    assert len(one.report().updates) == 1
+    assert other.report().updates == []
+
+
+def test_stop_told_to_one_stops_both_at_the_same_version() -> None:
+    one, other, reducer = two()
+    full(one)
+    full(other)
+    together(one, other)
+    full(one, version=1)
+    together(one, other)
+    other.obey(stop=True)
+    together(one, other)
+    assert one.trainer.version == other.trainer.version == 1
+    one.obey(stop=True)
+    for training in (one, other):
+        training.say_last()
+    together(one, other)
+    assert one.trainer.is_done
+    assert other.trainer.is_done
+    assert reducer.rounds[-1] == []
