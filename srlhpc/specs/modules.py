@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class EnvironmentSettings(Spec):
     """Base of the `Settings` of an environment module.
 
-    The module's `build(settings, copies, seed)` makes an `srlhpc.environment.Environment` of `copies` copies.
+    The module's `build(settings, copies, seed, render=False)` makes an `srlhpc.environment.Environment` of `copies`
+    copies; with `render`, one whose `render()` draws.
     """
 
     requires: ClassVar[dict[str, str]] = {}
@@ -69,6 +70,8 @@ class NetworkSettings(Spec):
     """Import path of the network's module; a bare name is a module of `srlhpc.policies`."""
     recurrent: Recurrent | None = None
     """Memory between torso and heads; null for none."""
+    initial_log_std: float = 0.0
+    """Logarithm of the standard deviation that continuous actions start with; actions are clipped to [-1, 1]."""
 
     def state_arrays(self) -> dict[str, ArraySpec]:
         """Recurrent state of one agent; empty without memory."""
