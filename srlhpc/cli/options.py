@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from srlhpc.launch.rundir import RunPaths, find_run, runs_root
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.runs import find_run, runs_root
 from srlhpc.launch.shared_memory import sweep
 
 _F = TypeVar("_F", bound=Callable[..., Any])

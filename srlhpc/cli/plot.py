@@ -29,7 +29,7 @@ def command(runs: tuple[str, ...], out: Path, axis: Literal["steps", "seconds"],
     Runs whose specs differ in the seed only become one line, their mean, with a 95 % bootstrap confidence band.
     """
     from srlhpc.launch.curves import grouped, read_curve
-    from srlhpc.launch.rundir import find_run
+    from srlhpc.launch.runs import find_run
 
     if missing := missing_packages({"matplotlib": "plot"}):
         raise UserError(f"plot needs {missing[0][0]}, which is not installed: pip install 'srlhpc[{missing[0][1]}]'")

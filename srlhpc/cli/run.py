@@ -21,7 +21,7 @@ def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None
     from srlhpc.launch.attempt import check_launcher, run_attempt
     from srlhpc.launch.lease import Lease
     from srlhpc.launch.plan import plan
-    from srlhpc.launch.rundir import check_name, create_run
+    from srlhpc.launch.runs import check_name, create_run
     from srlhpc.specs.load import dump_experiment, load_experiment
     from srlhpc.specs.probe import probe_spaces
 

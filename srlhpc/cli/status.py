@@ -13,7 +13,8 @@ import click
 from srlhpc.cli.options import open_root, root_option, say
 from srlhpc.launch.progress_line import duration_text
 from srlhpc.launch.run_state import run_state, silence
-from srlhpc.launch.rundir import RunPaths, all_runs, find_run
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.runs import all_runs, find_run
 
 _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time")
 

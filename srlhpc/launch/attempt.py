@@ -14,7 +14,7 @@ from srlhpc.launch.local import find_mpiexec, flavour
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
 if TYPE_CHECKING:
-    from srlhpc.launch.foreman import Outcome
+    from srlhpc.launch.ending import Outcome
     from srlhpc.launch.ranks import Plan
 
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
-from srlhpc.data.atomic import read_json, write_json
-from srlhpc.launch.failures import Failure, RankEnd, failures, read_ends, signal_name
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.ending import Outcome, cause, last_checkpoint, summary, write_end
+from srlhpc.launch.failures import RankEnd, read_ends
+from srlhpc.launch.interruption import Signals
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import LabelledRank, rank_program, start_ranks
 from srlhpc.launch.processes import kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.shared_memory import remove_leftovers
-
-State = Literal["finished", "interrupted", "failed"]
-EXIT_CODES: dict[State, int] = {"finished": 0, "failed": 1, "interrupted": 130}
 
 _EXPENDABLE = ("actor", "evaluator")
 """Roles whose death the others survive."""
@@ -43,63 +38,6 @@ class Limits:
     """Between two renewals of the lease."""
     poll: float = 0.1
     """Between two looks."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How an attempt ended."""
-
-    state: State
-    reason: str
-    message: str
-
-    @property
-    def exit_code(self) -> int:
-        return EXIT_CODES[self.state]
-
-    @classmethod
-    def written(cls, attempt: AttemptPaths) -> Outcome | None:
-        """What the coordinator wrote when the step ended cleanly; None if it did not."""
-        content = read_json(attempt.outcome)
-        if content is None or content.get("state") not in EXIT_CODES:
-            return None
-        return cls(content["state"], str(content.get("reason", "")), str(content.get("message", "")))
-
-
-class Signals:
-    """The first SIGINT, SIGTERM or SIGHUP asks for a checkpoint and an end, the second for an end at once.
-
-    Args:
-        attempt: whose mailbox is used.
-        raises: whether the second raises KeyboardInterrupt, wherever the main thread is.
-    """
-
-    def __init__(self, attempt: AttemptPaths, *, raises: bool) -> None:
-        self._attempt = attempt
-        self._raises = raises
-        self.count = 0
-
-    @contextmanager
-    def caught(self) -> Iterator[Signals]:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = {number: signal.signal(number, self._note) for number in numbers}
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _note(self, number: int, _frame: FrameType | None) -> None:
-        self.count += 1
-        if self.count == 1:
-            self._attempt.stop.touch()
-            how = "press Ctrl-C again" if number == signal.SIGINT else "send it again"
-            name = "" if number == signal.SIGINT else f"{signal_name(number)}: "
-            # A handler may interrupt a write to the same stream, so this goes past its buffer.
-            with suppress(OSError):
-                os.write(2, f"\n{name}checkpointing, {how} to end at once\n".encode())
-        elif self._raises:
-            raise KeyboardInterrupt
 
 
 class Foreman:
@@ -259,47 +197,3 @@ class Deadlines:
 
     def passed(self, name: str) -> bool:
         return name in self._times and time.monotonic() > self._times[name]
-
-
-def cause(attempt: AttemptPaths, otherwise: str) -> Outcome:
-    """The outcome of an attempt that ended without one: its first failure."""
-    found: list[Failure] = failures(attempt)
-    if not found:
-        return Outcome("failed", "killed", f"all ranks were gone without a word; {otherwise}")
-    first = found[0]
-    return Outcome("failed", "exception" if first.traceback else "killed", first.line)
-
-
-def write_end(attempt: AttemptPaths, outcome: Outcome, started: float) -> None:
-    """Writes the foreman's word on the end."""
-    now = time.time()
-    content: dict[str, Any] = {
-        "state": outcome.state,
-        "reason": outcome.reason,
-        "message": outcome.message,
-        "time": now,
-        "seconds": now - started,
-    }
-    write_json(attempt.end, content, sync=True)
-
-
-def last_checkpoint(paths: RunPaths) -> str:
-    """`the last checkpoint is updates-000000042.h5`."""
-    files = sorted(paths.checkpoints.glob("updates-*.h5"))
-    return f"the last checkpoint is {files[-1].name}" if files else "there is no checkpoint"
-
-
-def summary(paths: RunPaths, outcome: Outcome) -> str:
-    """What happened, where the run is, and how to go on."""
-    status = read_json(paths.status) or {}
-    reason = f" ({outcome.reason})" if outcome.reason else ""
-    message = f": {outcome.message}" if outcome.message else ""
-    lines = [f"{outcome.state}{reason}{message}"]
-    if status:
-        lines.append(progress_text(status))
-    lines.append(f"run {paths.name} in {paths.folder}; {last_checkpoint(paths)}")
-    if outcome.state == "failed":
-        lines.append(f"more: srlhpc why {paths.name}; go on: srlhpc resume {paths.name}")
-    if outcome.state == "interrupted":
-        lines.append(f"go on: srlhpc resume {paths.name}")
-    return "\n".join(lines)

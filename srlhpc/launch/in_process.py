@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from srlhpc.data.atomic import read_json, write_json
-from srlhpc.launch.foreman import Outcome, Signals, last_checkpoint, summary, write_end
+from srlhpc.launch.ending import Outcome, last_checkpoint, summary, write_end
+from srlhpc.launch.interruption import Signals
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from srlhpc.launch.foreman import Foreman, Limits
 from srlhpc.launch.lease import Lease
-from srlhpc.launch.rundir import create_run
+from srlhpc.launch.runs import create_run
 
 
 @dataclass(frozen=True)

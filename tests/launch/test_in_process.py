@@ -15,7 +15,8 @@ from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.failures import failures
 from srlhpc.launch.in_process import SerialForeman
 from srlhpc.launch.lease import Lease
-from srlhpc.launch.rundir import AttemptPaths, RunPaths, create_run
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.runs import create_run
 
 
 def run(root: Path, train: Callable[[RunPaths, AttemptPaths], object]) -> tuple[int, dict[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.run_state import run_state
-from srlhpc.launch.rundir import create_run
+from srlhpc.launch.runs import create_run
 from tests.launch.written_runs import dead, end, hold, last, written_run
 
 COUNTERS = {"steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds", "roles"}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.rundir import RunPaths, create_run, find_run, new_id, runs_root
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.runs import create_run, find_run, new_id, runs_root
 from srlhpc.objects import UserError
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.processes import ProcessIdentity
-from srlhpc.launch.rundir import AttemptPaths, RunPaths, create_run
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.runs import create_run
 
 SPEC = """\
 seed: {seed}

@@ -1,0 +1,80 @@
+"""How an attempt ends: state, reason, what is written down and what is said."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.failures import Failure, failures
+from srlhpc.launch.progress_line import progress_text
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+State = Literal["finished", "interrupted", "failed"]
+EXIT_CODES: dict[State, int] = {"finished": 0, "failed": 1, "interrupted": 130}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended."""
+
+    state: State
+    reason: str
+    message: str
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.state]
+
+    @classmethod
+    def written(cls, attempt: AttemptPaths) -> Outcome | None:
+        """What the coordinator wrote when the step ended cleanly; None if it did not."""
+        content = read_json(attempt.outcome)
+        if content is None or content.get("state") not in EXIT_CODES:
+            return None
+        return cls(content["state"], str(content.get("reason", "")), str(content.get("message", "")))
+
+
+def cause(attempt: AttemptPaths, otherwise: str) -> Outcome:
+    """The outcome of an attempt that ended without one: its first failure."""
+    found: list[Failure] = failures(attempt)
+    if not found:
+        return Outcome("failed", "killed", f"all ranks were gone without a word; {otherwise}")
+    first = found[0]
+    return Outcome("failed", "exception" if first.traceback else "killed", first.line)
+
+
+def write_end(attempt: AttemptPaths, outcome: Outcome, started: float) -> None:
+    """Writes the foreman's word on the end."""
+    now = time.time()
+    content: dict[str, Any] = {
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "message": outcome.message,
+        "time": now,
+        "seconds": now - started,
+    }
+    write_json(attempt.end, content, sync=True)
+
+
+def last_checkpoint(paths: RunPaths) -> str:
+    """`the last checkpoint is updates-000000042.h5`."""
+    files = sorted(paths.checkpoints.glob("updates-*.h5"))
+    return f"the last checkpoint is {files[-1].name}" if files else "there is no checkpoint"
+
+
+def summary(paths: RunPaths, outcome: Outcome) -> str:
+    """What happened, where the run is, and how to go on."""
+    status = read_json(paths.status) or {}
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    message = f": {outcome.message}" if outcome.message else ""
+    lines = [f"{outcome.state}{reason}{message}"]
+    if status:
+        lines.append(progress_text(status))
+    lines.append(f"run {paths.name} in {paths.folder}; {last_checkpoint(paths)}")
+    if outcome.state == "failed":
+        lines.append(f"more: srlhpc why {paths.name}; go on: srlhpc resume {paths.name}")
+    if outcome.state == "interrupted":
+        lines.append(f"go on: srlhpc resume {paths.name}")
+    return "\n".join(lines)

@@ -1,0 +1,144 @@
+"""Making runs and finding them: names, ids, and the folder of all runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import srlhpc
+from srlhpc.data.atomic import read_json, write_atomically, write_json
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.objects import UserError, did_you_mean
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+
+
+def runs_root(given: str | os.PathLike[str] | None) -> Path:
+    """Where runs are: the given folder, else $SRLHPC_ROOT, else ./runs."""
+    return Path(given or os.environ.get("SRLHPC_ROOT") or "runs").absolute()
+
+
+def new_id(seconds: float, entropy: int) -> str:
+    """A run id of ten letters and digits: 1/256 seconds since 1970, so that ids sort by time, and ten random bits."""
+    value = (int(seconds * 256) << 10) | (entropy & 0x3FF)
+    return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(45, -1, -5))
+
+
+def check_name(name: str, root: Path) -> None:
+    """Refuses a name that cannot be a run's.
+
+    Raises:
+        UserError: it has other characters, means something else, or is in use.
+    """
+    if not _NAME.fullmatch(name) or name == "latest":
+        raise UserError(
+            f"'{name}' cannot be a run's name: it may have letters, digits, '.', '_' and '-', "
+            "must not start with '.' or '-', and must not be 'latest'. Choose another with --name."
+        )
+    if (root / name).exists():
+        raise UserError(
+            f"the name '{name}' is in use: {root / name} exists. Choose another with --name, "
+            f"go on with that run by `srlhpc resume {name}`, or remove its folder."
+        )
+
+
+def create_run(root: Path, name: str | None, job: str, spec_text: str, seed: int, command: Sequence[str]) -> RunPaths:
+    """Makes a run's folder with `spec.yaml` and `run.json`.
+
+    Args:
+        root: folder of all runs; made if missing.
+        name: the run's name; None for the job's name and the id.
+        job: the job's name, the stem of its file.
+        spec_text: the resolved spec.
+        seed: the spec's seed.
+        command: what the user typed.
+
+    Raises:
+        UserError: the name is no name or in use, or the folder cannot be made.
+    """
+    identity = new_id(time.time(), int.from_bytes(os.urandom(2), "little"))
+    name = f"{re.sub(r'[^A-Za-z0-9._-]', '-', job).lstrip('.-') or 'run'}-{identity}" if name is None else name
+    check_name(name, root)
+    paths = RunPaths(root / name)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        paths.folder.mkdir()
+    except FileExistsError:
+        raise UserError(f"{paths.folder} exists: it is in use or no folder. Choose another --name or --root.") from None
+    except OSError as error:
+        raise UserError(f"{paths.folder}: cannot be made: {error.strerror}. Choose another folder by --root.") from None
+    paths.checkpoints.mkdir()
+    paths.attempts.mkdir()
+    write_atomically(paths.spec, spec_text.encode())
+    write_json(
+        paths.run,
+        {
+            "id": identity,
+            "name": name,
+            "job": job,
+            "seed": seed,
+            "created": time.time(),
+            "code": code_version(),
+            "command": list(command),
+        },
+    )
+    return paths
+
+
+def all_runs(root: Path) -> list[RunPaths]:
+    """Every run under a root, oldest first."""
+    found = [(read_json(file), RunPaths(file.parent)) for file in root.glob("*/run.json")]
+    return [paths for _, paths in sorted((str((run or {}).get("id", "")), paths) for run, paths in found)]
+
+
+def find_run(root: Path, wanted: str) -> RunPaths:
+    """The run that the user means: an exact name, an id, a unique prefix of an id, or `latest`, in this order.
+
+    Raises:
+        UserError: there is none, or several ids start so.
+    """
+    if _NAME.fullmatch(wanted) and (root / wanted / "run.json").is_file():
+        return RunPaths(root / wanted)
+    runs = {paths.id: paths for paths in all_runs(root)}
+    if wanted in runs:
+        return runs[wanted]
+    matches = [paths for identity, paths in runs.items() if wanted and identity.startswith(wanted)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UserError(
+            f"'{wanted}' is the start of {len(matches)} run ids in {root}: "
+            + ", ".join(f"{paths.id} ({paths.name})" for paths in matches)
+            + ". Give more of it."
+        )
+    if wanted == "latest" and runs:
+        return runs[max(runs)]
+    hint = did_you_mean(wanted, [paths.name for paths in runs.values()]) if runs else "; it has no runs"
+    raise UserError(
+        f"no run '{wanted}' in {root}{hint}. Runs are looked for in --root, else $SRLHPC_ROOT, else ./runs."
+    )
+
+
+def code_version() -> dict[str, Any]:
+    """Which srlhpc this is: package version, and the git commit if it runs from a git checkout."""
+    version: dict[str, Any] = {"version": srlhpc.__version__}
+    package = Path(srlhpc.__file__).parent
+    if shutil.which("git") and _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
+        version["commit"] = _git(package, "rev-parse", "HEAD")
+        version["dirty"] = bool(_git(package, "status", "--porcelain", "--untracked-files=no"))
+    return version
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
