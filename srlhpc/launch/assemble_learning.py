@@ -154,6 +154,7 @@ class LearningRoles:
             parts=PartSender(self._wiring.part_outbox(role)) if first else None,
             granter=self._granter(role, counters.updates) if plan.needs_grants(name) else None,
             counters=counters,
+            feeders={actor.address for actor, _ in plan.groups_fed(role)},
         )
 
     def _part(self, name: str) -> Mapping[str, Any]:
@@ -174,7 +175,7 @@ class LearningRoles:
         return TrainerSettings(
             policy=name,
             burn_in=spec.policies[name].batch.burn_in_steps,
-            max_policy_lag=spec.policies[name].max_policy_lag,
+            max_policy_lag=plan.max_policy_lag(name),
             prefetch=spec.trainers.prefetch,
             stop_steps=spec.stop.steps if leads else None,
             stop_updates=spec.stop.updates if leads else None,
@@ -190,7 +191,7 @@ class LearningRoles:
             grants,
             fragments=plan.block_fragments(name),
             batch=plan.spec.policies[name].batch.fragments,
-            max_policy_lag=0,
+            max_policy_lag=plan.max_policy_lag(name) or 0,
             version=version,
         )
 

@@ -171,8 +171,12 @@ class Plan:
         return Link(stream, source.address, destination.address, 0)
 
     def needs_grants(self, policy: str) -> bool:
-        """Whether fragments of the policy start only when granted (strict mode)."""
-        return bool(self.trainers(policy)) and (self.serial or self.spec.policies[policy].max_policy_lag == 0)
+        """Whether fragments of the policy start only when granted: where the policy lag is limited."""
+        return bool(self.trainers(policy)) and self.max_policy_lag(policy) is not None
+
+    def max_policy_lag(self, policy: str) -> int | None:
+        """In updates; 0 in a serial run."""
+        return 0 if self.serial else self.spec.policies[policy].max_policy_lag
 
     # --- layouts and memory --------------------------------------------------------------------------------------
 

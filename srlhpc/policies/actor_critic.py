@@ -29,6 +29,7 @@ class ActorCritic(Policy):
         value_torso: features of the value head; only without memory.
         memory: between torso and heads, or None.
         normalize_returns: whether the value head predicts normalised returns.
+        initial_log_std: of continuous actions.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class ActorCritic(Policy):
         value_torso: Torso | None = None,
         memory: Memory | None = None,
         normalize_returns: bool = False,
+        initial_log_std: float = 0.0,
     ) -> None:
         super().__init__()
         assert memory is None or value_torso is None
@@ -49,7 +51,7 @@ class ActorCritic(Policy):
         self.value_torso = value_torso
         self.memory = memory
         features = torso.features if memory is None else memory.size
-        self.policy_head = PolicyHead(features, kind.actions)
+        self.policy_head = PolicyHead(features, kind.actions, initial_log_std)
         self.value_head = ValueHead(features if value_torso is None else value_torso.features)
         self.return_moments = RunningMoments(1) if normalize_returns else None
 

@@ -11,7 +11,7 @@ from srlhpc.policies.observations import ObservationEncoder
 from srlhpc.policies.recurrent import build_memory
 from srlhpc.policies.torsos import CnnTorso
 from srlhpc.specs.experiment import NormalizeSpec
-from srlhpc.specs.modules import Recurrent
+from srlhpc.specs.modules import NetworkSettings
 
 
 def build_convolutional(
@@ -19,11 +19,19 @@ def build_convolutional(
     normalize: NormalizeSpec,
     layers: Sequence[Convolution],
     features: int,
-    recurrent: Recurrent | None,
+    settings: NetworkSettings,
 ) -> ActorCritic:
     """An actor-critic with one convolutional torso for both heads; the images were checked by `check_images`."""
     encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize.observations)
     height, width = next(spec.shape[1:] for spec in kind.observations.values() if is_image(spec))
     torso = CnnTorso(encoder.image_scales, height, width, encoder.vector_size, layers, features)
+    recurrent = settings.recurrent
     memory = build_memory(recurrent.kind, features, recurrent.size) if recurrent is not None else None
-    return ActorCritic(kind, encoder, torso, memory=memory, normalize_returns=normalize.returns)
+    return ActorCritic(
+        kind,
+        encoder,
+        torso,
+        memory=memory,
+        normalize_returns=normalize.returns,
+        initial_log_std=settings.initial_log_std,
+    )

@@ -33,12 +33,14 @@ class PolicyHead(nn.Module):
     A continuous action has a learnt log standard deviation per dimension that does not depend on the state.
     """
 
-    def __init__(self, features: int, space: ActionSpace) -> None:
+    def __init__(self, features: int, space: ActionSpace, initial_log_std: float = 0.0) -> None:
         super().__init__()
         self._space = space
         outputs = space.size if isinstance(space, Continuous) else space.mask_size
         self.linear = orthogonal(Float32Linear(features, outputs), _POLICY_GAIN)
-        self.log_stds = nn.Parameter(torch.zeros(space.size)) if isinstance(space, Continuous) else None
+        self.log_stds = (
+            nn.Parameter(torch.full((space.size,), initial_log_std)) if isinstance(space, Continuous) else None
+        )
 
     def forward(self, features: Tensor, action_masks: Tensor | None) -> Distribution:
         x = self.linear(features)

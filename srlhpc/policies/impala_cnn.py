@@ -32,4 +32,4 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
     from srlhpc.policies.convolutional import build_convolutional
 
     settings.check(kind)
-    return build_convolutional(kind, normalize, LAYERS, settings.features, settings.recurrent)
+    return build_convolutional(kind, normalize, LAYERS, settings.features, settings)

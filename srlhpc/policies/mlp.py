@@ -49,5 +49,11 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
     elif not settings.shared:
         value_torso = MlpTorso(encoder.vector_size, settings.hidden, settings.activation)
     return ActorCritic(
-        kind, encoder, torso, value_torso=value_torso, memory=memory, normalize_returns=normalize.returns
+        kind,
+        encoder,
+        torso,
+        value_torso=value_torso,
+        memory=memory,
+        normalize_returns=normalize.returns,
+        initial_log_std=settings.initial_log_std,
     )

@@ -1,4 +1,4 @@
-"""Strict mode: the trainer says which groups may start their next fragment, so that nothing is trained too late."""
+"""Limited policy lag: the trainer says which groups may start a fragment, so that nothing is trained too late."""
 
 from __future__ import annotations
 

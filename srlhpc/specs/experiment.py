@@ -44,8 +44,9 @@ class PolicySpec(Spec):
     normalize: NormalizeSpec = NormalizeSpec()
     """Running normalisation."""
     max_policy_lag: NonNegativeInt | None = None
-    """Fragments older than this many updates when trained are dropped; 0 also makes actors wait for the newest
-    version; null: only backpressure limits the lag."""
+    """Fragments start only when none of them need be more updates old than this when trained, and one that is older
+    all the same is dropped; 0: data is never older than the parameters it trains; null: only backpressure limits the
+    lag."""
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
