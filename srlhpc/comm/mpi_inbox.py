@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from srlhpc.comm.arrivals import Arrivals
 from srlhpc.comm.channel import Header, Inbox, Message
 from srlhpc.comm.mpi_library import MPI
-from srlhpc.comm.mpi_outbox import SEQUENCE_SHIFT
+from srlhpc.comm.mpi_outbox import LOST, SEQUENCE_SHIFT
 from srlhpc.data.layout import Layout
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,7 @@ class PostedReceives:
     """
 
     def __init__(self, comm: MPI.Comm, slots: Sequence[Message], sources: Sequence[int], tags: Sequence[int]) -> None:
+        self._slots = slots
         self._persistent = [
             comm.Recv_init([slot.buffer, MPI.BYTE], source, tag)
             for slot, source, tag in zip(slots, sources, tags, strict=True)
@@ -40,6 +41,7 @@ class PostedReceives:
         """Posts the receive of a slot that is not posted."""
         assert slot not in self._active, "released twice"
         if not self._is_closed:
+            self._slots[slot].header[_FLAGS] = LOST
             self._persistent[slot].Start()
             self._active.add(slot)
 
@@ -112,8 +114,10 @@ class MpiRowInbox(Inbox):
         while places := self._receives.completed():
             for place in places:
                 row = self._rows[place]
-                row.header[_FLAGS] = row.header.item(_FLAGS) & _FLAG_BITS
-                self._arrivals.deliver(place, row)
+                stamp = row.header.item(_FLAGS)
+                if stamp != LOST:
+                    row.header[_FLAGS] = stamp & _FLAG_BITS
+                    self._arrivals.deliver(place, row)
             arrived = True
         return arrived
 

@@ -18,6 +18,9 @@ sent second can complete first."""
 # Plain numbers: arithmetic on enumerations is slow, and an IntFlag remembers every value that it ever had.
 _FLAGS, _SENDER = int(Header.FLAGS), int(Header.SENDER)
 
+LOST = -1
+"""Flags of a slot before it receives. Over UCX, receives from a rank that died can complete without any data."""
+
 
 class MpiOutbox(Outbox):
     """A few slots with persistent sends to one rank; shorter messages go by a plain send of the same mode.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from srlhpc.comm.arrivals import Arrivals
 from srlhpc.comm.channel import Header, Inbox, Message
 from srlhpc.comm.mpi_library import MPI
-from srlhpc.comm.mpi_outbox import SEQUENCE_SHIFT
+from srlhpc.comm.mpi_outbox import LOST, SEQUENCE_SHIFT
 from srlhpc.data.layout import Layout
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class MatchedReceives:
             if message is None:
                 return
             slot = self._free.popleft()
+            self._slots[slot].header[_FLAGS] = LOST
             self._requests[slot] = message.Irecv([self._slots[slot].buffer, MPI.BYTE])
             self._active.add(slot)
 
@@ -139,6 +140,9 @@ class MpiPoolInbox(Inbox):
 
     def _land(self, message: Message) -> None:
         stamp = message.header.item(_FLAGS)
+        if stamp == LOST:
+            self._receives.give(message.slot)
+            return
         message.header[_FLAGS] = stamp & _FLAG_BITS
         place = self._place[message.header.item(_SENDER)]
         number = stamp >> SEQUENCE_SHIFT
