@@ -21,6 +21,7 @@ from srlhpc.algorithms.algorithm import Algorithm, Reducer
 from srlhpc.comm.channel import Inbox, Message
 from srlhpc.comm.protocol import Command, Report
 from srlhpc.data.blocks import BlockHeader
+from srlhpc.objects import ClusterError
 from srlhpc.policies.policy import Policy, write_vector
 from srlhpc.rl.policy_lag import policy_lag
 from srlhpc.roles.grants import Granter
@@ -78,7 +79,10 @@ class Counters:
 
 
 class Trainer(Role):
-    """One trainer of one policy. Only the first has a `source` and a `parts` sender."""
+    """One trainer of one policy. Only the first has a `source` and a `parts` sender.
+
+    `feeders` are the addresses of the actors whose blocks come here.
+    """
 
     def __init__(
         self,
@@ -94,6 +98,7 @@ class Trainer(Role):
         parts: PartSender | None,
         granter: Granter | None,
         counters: Counters,
+        feeders: Collection[int],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.label = label
@@ -103,6 +108,7 @@ class Trainer(Role):
         self._filling, self._spare = staging
         self._source, self._parts, self._granter = source, parts, granter
         self._totals = counters
+        self._feeders = set(feeders)
         self._clock = clock
         self._updating = False
         self._asked = 0
@@ -273,8 +279,11 @@ class Trainer(Role):
         self._stopping |= command.stop
         self._asked = max(self._asked, command.checkpoint)
         self._written = max(self._written, command.written)
+        if not self._feeders and not self._stopping:
+            raise ClusterError(f"every actor that feeds {self.label} is dead; the other trainers would wait for ever")
 
     def forget(self, addresses: Collection[int]) -> None:
+        self._feeders.difference_update(addresses)
         for address in addresses:
             self._blocks.forget(address)
             if self._source is not None:

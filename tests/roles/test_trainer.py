@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from srlhpc.objects import ClusterError
 from srlhpc.roles.trainer import load_part
 from tests.roles.counting_policy import CountingPolicy
 from tests.roles.training import BLOCKS, LAYOUT, A, E, FakeAlgorithm, LockStep, T, Training
@@ -307,6 +308,23 @@ def test_stopped_trainer_does_not_wait_for_a_dead_actor() -> None:
     training.poll()
     training.outboxes[0].send_last()
     training.trainer.forget([1])
+    training.poll()
+    assert training.trainer.is_done
+
+
+def test_trainer_that_no_actor_feeds_any_more_says_so() -> None:
+    training = Training()
+    training.trainer.forget([0])
+    training.obey(dead=[1])
+    training.trainer.forget([1])
+    with pytest.raises(ClusterError, match="every actor that feeds trainer-default-0 is dead"):
+        training.obey(dead=[1, 2])
+
+
+def test_stopping_trainer_needs_no_actors() -> None:
+    training = Training()
+    training.trainer.forget([0, 1])
+    training.obey(stop=True, dead=[1, 2])
     training.poll()
     assert training.trainer.is_done
 

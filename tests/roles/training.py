@@ -140,6 +140,7 @@ class Training:
             parts=PartSender(fabric.outbox(part, CHUNK, slots=2)) if first else None,
             granter=granter if strict else None,
             counters=Counters(),
+            feeders=ACTORS,
         )
         self.sent: list[dict[str, Any]] = []
         self._random = np.random.default_rng(1)

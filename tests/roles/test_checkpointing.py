@@ -1,0 +1,168 @@
+"""Parts of several policies become one file; chunks become parts."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from srlhpc.comm.channel import Link, Stream
+from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.protocol import CHUNK, CHUNK_BYTES
+from srlhpc.data.checkpoint import Tree, read_checkpoint
+from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.roles.checkpointing import Checkpointing
+from srlhpc.roles.parts import PartReceiver, PartSender
+
+
+def ends(source: int = 1) -> tuple[PartSender, PartReceiver]:
+    fabric, link = InProcessFabric(), Link(Stream.PARTS, source, 0)
+    return PartSender(fabric.outbox(link, CHUNK, slots=2)), PartReceiver(fabric.inbox([link], CHUNK, pool=2))
+
+
+def part(updates: int) -> dict[str, Any]:
+    return {"parameters": {"w": np.full(3, updates)}, "counters": {"updates": updates, "steps": 5, "agent_steps": 6}}
+
+
+def meta() -> dict[str, Any]:
+    return {"return_mean": 1.5, "returns": [1.0, 2.0], "updates": -1}
+
+
+class Parts:
+    """Policies `first` and `second`, each with a sender."""
+
+    def __init__(self, folder: CheckpointFolder, *, in_thread: bool = False, **roles: Any) -> None:
+        made = {"first": ends(1), "second": ends(2)}
+        self.senders = {name: sender for name, (sender, _) in made.items()}
+        receivers = {name: receiver for name, (_, receiver) in made.items()}
+        state = (lambda: roles) if roles else None
+        self.checkpointing = Checkpointing(folder, receivers, meta, roles_state=state, in_thread=in_thread)
+
+    def send(self, policy: str, updates: int) -> None:
+        self.senders[policy].begin(self.checkpointing.asked, part(updates))
+        self.senders[policy].poll()
+        self.checkpointing.poll()
+
+
+def test_file_is_written_when_every_policy_has_sent_its_part(tmp_path: Path) -> None:
+    parts = Parts(CheckpointFolder(tmp_path))
+    parts.checkpointing.ask()
+    parts.send("first", 7)
+    assert not parts.checkpointing.is_idle
+    parts.send("second", 9)
+    assert parts.checkpointing.is_idle
+    assert parts.checkpointing.last is not None
+    assert set(read_checkpoint(parts.checkpointing.last)["policies"]) == {"first", "second"}
+
+
+def test_updates_of_the_file_are_those_of_the_first_policy_whichever_part_came_first(tmp_path: Path) -> None:
+    parts = Parts(CheckpointFolder(tmp_path))
+    parts.checkpointing.ask()
+    parts.send("second", 9)
+    parts.send("first", 7)
+    assert parts.checkpointing.last_updates == 7
+    assert read_checkpoint(tmp_path / "updates-000000007.h5")["meta"]["updates"] == 7
+
+
+def test_state_of_the_roles_goes_into_the_file(tmp_path: Path) -> None:
+    parts = Parts(CheckpointFolder(tmp_path), actor={"x": 3})
+    parts.checkpointing.ask()
+    parts.send("first", 7)
+    parts.send("second", 9)
+    assert read_checkpoint(tmp_path / "updates-000000007.h5")["roles"]["actor"]["x"] == 3
+
+
+class SlowFolder(CheckpointFolder):
+    """Saves when it is let."""
+
+    def __init__(self, path: Path, error: Exception | None = None) -> None:
+        super().__init__(path)
+        self.may_save = threading.Event()
+        self._error = error
+
+    def save(self, tree: Tree, updates: int, score: float | None = None) -> Path:
+        assert self.may_save.wait(30)
+        if self._error is not None:
+            raise self._error
+        return super().save(tree, updates, score)
+
+
+def written(checkpointing: Checkpointing) -> None:
+    while not checkpointing.is_idle:
+        checkpointing.poll()
+
+
+def test_polling_does_not_wait_while_the_file_is_written(tmp_path: Path) -> None:
+    folder = SlowFolder(tmp_path)
+    parts = Parts(folder, in_thread=True)
+    parts.checkpointing.ask()
+    parts.send("first", 7)
+    parts.send("second", 9)
+    assert parts.checkpointing.is_writing
+    assert not parts.checkpointing.is_idle
+    folder.may_save.set()
+    written(parts.checkpointing)
+    assert not parts.checkpointing.is_writing
+    assert parts.checkpointing.last_updates == 7
+
+
+def test_full_disk_is_a_problem_that_is_told(tmp_path: Path) -> None:
+    folder = SlowFolder(tmp_path, OSError(28, "No space left on device"))
+    folder.may_save.set()
+    parts = Parts(folder, in_thread=True)
+    parts.checkpointing.ask()
+    parts.send("first", 7)
+    parts.send("second", 9)
+    written(parts.checkpointing)
+    assert parts.checkpointing.problem is not None
+    assert "No space left on device" in parts.checkpointing.problem
+
+
+def test_bug_in_the_writing_thread_is_not_swallowed(tmp_path: Path) -> None:
+    folder = SlowFolder(tmp_path, TypeError("no such leaf"))
+    folder.may_save.set()
+    parts = Parts(folder, in_thread=True)
+    parts.checkpointing.ask()
+    parts.send("first", 7)
+    parts.send("second", 9)
+    with pytest.raises(TypeError, match="no such leaf"):
+        written(parts.checkpointing)
+
+
+def test_part_of_several_chunks_comes_back_whole() -> None:
+    sender, receiver = ends()
+    array = np.random.default_rng(1).integers(0, 255, 3 * CHUNK_BYTES + 17, np.uint8)
+    sender.begin(5, {"x": array})
+    received = None
+    while received is None:
+        sender.poll()
+        received = receiver.poll()
+    number, tree = received
+    assert number == 5
+    np.testing.assert_array_equal(tree["x"], array)
+    sender.poll()
+    assert sender.is_idle
+
+
+def test_part_may_change_while_it_is_sent() -> None:
+    sender, receiver = ends()
+    array = np.zeros(4)
+    sender.begin(1, {"x": array})
+    array[:] = 1
+    sender.poll()
+    received = receiver.poll()
+    assert received is not None
+    assert received[1]["x"].tolist() == [0, 0, 0, 0]
+
+
+def test_sender_is_busy_until_everything_is_received() -> None:
+    sender, receiver = ends()
+    assert sender.is_idle
+    sender.begin(1, {"x": 1})
+    sender.poll()
+    assert not sender.is_idle
+    receiver.poll()
+    assert sender.is_idle

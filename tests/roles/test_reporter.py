@@ -1,0 +1,186 @@
+"""When a rank reports, and what it passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from srlhpc.comm.channel import Link, Stream
+from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.protocol import TEXT, TEXT_BYTES, Command, Report, read_text, write_text
+from srlhpc.roles.reporter import CoordinatorSilentError, Reporter
+from srlhpc.roles.role import Role
+
+
+class FakeRole(Role):
+    def __init__(self, label: str = "actor-0") -> None:
+        self.label = label
+        self.news = self.done = False
+        self.heard: list[Command] = []
+        self.forgotten: list[int] = []
+
+    def poll(self) -> bool:
+        return False
+
+    def counters(self) -> dict[str, float]:
+        return {"steps_acted": 3}
+
+    @property
+    def is_done(self) -> bool:
+        return self.done
+
+    @property
+    def has_news(self) -> bool:
+        return self.news
+
+    def obey(self, command: Command) -> None:
+        self.heard.append(command)
+
+    def forget(self, addresses: Collection[int]) -> None:
+        self.forgotten.extend(addresses)
+
+    def fill(self, report: Report) -> None:
+        report.episodes.append({"return": 1.0})
+
+
+class Rank:
+    """A reporter of rank 2 with one role, and the coordinator's ends."""
+
+    def __init__(self, interval_seconds: float | None = 1.0) -> None:
+        self.now = 0.0
+        self.role = FakeRole()
+        fabric = InProcessFabric()
+        reports, commands = Link(Stream.REPORTS, 4, 0), Link(Stream.COMMANDS, 0, 4)
+        self._reports = fabric.inbox([reports], TEXT, pool=2)
+        self._commands = fabric.outbox(commands, TEXT, slots=2)
+        self.reporter = Reporter(
+            2,
+            [self.role],
+            fabric.outbox(reports, TEXT, slots=1),
+            fabric.inbox([commands], TEXT),
+            addresses={1: (1, 2), 3: (5,)},
+            interval_seconds=interval_seconds,
+            silence_seconds=60.0,
+            clock=lambda: self.now,
+        )
+
+    def poll(self) -> dict[str, Any] | None:
+        """The report that comes of one poll."""
+        self.reporter.poll()
+        self._reports.poll()
+        message = self._reports.take()
+        if message is None:
+            return None
+        report = dict(read_text(message))
+        self._reports.release(message)
+        return report
+
+    def answer(self, **command: Any) -> None:
+        message = self._commands.acquire()
+        assert message is not None
+        self._commands.send(message, write_text(message, Command(**command)))
+        self.reporter.poll()
+
+
+def test_report_names_rank_counters_and_events() -> None:
+    report = Rank().poll()
+    assert report is not None
+    assert report["rank"] == 2
+    assert report["counters"] == {"actor-0": {"steps_acted": 3}}
+    assert report["episodes"] == [{"return": 1.0}]
+    assert report["done"] is False
+
+
+def test_one_report_is_outstanding_at_most() -> None:
+    rank = Rank()
+    assert rank.poll() is not None
+    rank.now, rank.role.news = 10.0, True
+    assert rank.poll() is None
+    rank.answer()
+    assert rank.poll() is not None
+
+
+def test_next_report_without_news_waits_for_the_interval() -> None:
+    rank = Rank(interval_seconds=1.0)
+    rank.poll()
+    rank.answer()
+    rank.now = 0.9
+    assert rank.poll() is None
+    rank.now = 1.0
+    assert rank.poll() is not None
+
+
+def test_without_an_interval_only_news_are_reported() -> None:
+    rank = Rank(interval_seconds=None)
+    rank.now = 1000.0
+    assert rank.poll() is None
+    rank.role.news = True
+    assert rank.poll() is not None
+
+
+def test_end_of_all_roles_is_reported_at_once() -> None:
+    rank = Rank(interval_seconds=None)
+    rank.role.done = True
+    report = rank.poll()
+    assert report is not None
+    assert report["done"] is True
+
+
+def test_command_reaches_every_role() -> None:
+    rank = Rank()
+    rank.poll()
+    rank.answer(stop=True, checkpoint=3)
+    assert rank.role.heard == [Command(stop=True, checkpoint=3)]
+    assert not rank.reporter.may_exit
+
+
+def test_addresses_of_dead_ranks_are_forgotten_once() -> None:
+    rank = Rank()
+    for dead in ([1], [1, 3]):
+        rank.now += 10
+        rank.poll()
+        rank.answer(dead=dead)
+    assert rank.role.forgotten == [1, 2, 5]
+
+
+def test_rank_may_exit_when_it_is_told() -> None:
+    rank = Rank()
+    rank.poll()
+    rank.answer(exit=True)
+    assert rank.reporter.may_exit
+
+
+def test_silent_coordinator_ends_the_rank() -> None:
+    rank = Rank()
+    rank.poll()
+    rank.now = 60.0
+    rank.poll()
+    rank.now = 60.1
+    with pytest.raises(CoordinatorSilentError, match="has not answered for 60 s"):
+        rank.poll()
+
+
+def test_silence_counts_only_while_an_answer_is_due() -> None:
+    rank = Rank(interval_seconds=None)
+    rank.now = 1e6
+    assert rank.poll() is None
+
+
+def test_report_that_does_not_fit_is_refused() -> None:
+    fabric, link = InProcessFabric(), Link(Stream.REPORTS, 1, 0)
+    message = fabric.outbox(link, TEXT, slots=1).acquire()
+    assert message is not None
+    with pytest.raises(OverflowError, match="Report of"):
+        write_text(message, Report(1, "x" * TEXT_BYTES, 1))
+
+
+def test_text_comes_back() -> None:
+    fabric, link = InProcessFabric(), Link(Stream.REPORTS, 1, 0)
+    message = fabric.outbox(link, TEXT, slots=1).acquire()
+    assert message is not None
+    report = Report(1, "hôte", 2, episodes=[{"return": 0.1}])
+    write_text(message, report)
+    assert read_text(message) == asdict(report)
