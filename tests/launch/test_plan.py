@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -147,7 +148,7 @@ def test_every_link_has_two_ends_with_one_layout(kind: str, lag: int | None) -> 
     fabric = RecordingFabric()
     wiring = Wiring(plan, fabric)
     for role in plan.roles:
-        _wire(plan, role, wiring)
+        WIRES[role.name](plan, role, wiring)
     for rank in plan.ranks[1:]:
         spokesman = plan.spokesman(rank.rank)
         assert spokesman is not None
@@ -157,23 +158,37 @@ def test_every_link_has_two_ends_with_one_layout(kind: str, lag: int | None) -> 
     assert {link.stream for link in fabric.outboxes} >= {Stream.BLOCKS, Stream.REQUESTS, Stream.REPLIES, Stream.REPORTS}
 
 
-def _wire(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
-    match role.name:
-        case "actor":
-            for place in range(plan.spec.actors.ring):
-                for seat in plan.seats:
-                    wiring.seat_channels(role, plan.group_number(role, place), seat.policy)
-        case "trainer":
-            wiring.blocks(role)
-            if plan.needs_grants(role.policy or ""):
-                wiring.grant_ends(role)
-            if role.index == 0:
-                wiring.part_outbox(role)
-                wiring.part_inbox(role)
-        case "policy_server":
-            for seat in plan.seats:
-                if role.policy in (None, seat.policy):
-                    wiring.serving_ends(role, seat.policy)
+def _wire_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
+    for place in range(plan.spec.actors.ring):
+        for seat in plan.seats:
+            wiring.seat_channels(role, plan.group_number(role, place), seat.policy)
+
+
+def _wire_trainer(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
+    wiring.blocks(role)
+    if plan.needs_grants(role.policy or ""):
+        wiring.grant_ends(role)
+    if role.index == 0:
+        wiring.part_outbox(role)
+        wiring.part_inbox(role)
+
+
+def _wire_server(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
+    for seat in plan.seats:
+        if role.policy in (None, seat.policy):
+            wiring.serving_ends(role, seat.policy)
+
+
+def _wire_nothing(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
+    pass
+
+
+WIRES: dict[str, Callable[[Plan, RolePlan, Wiring], None]] = {
+    "coordinator": _wire_nothing,
+    "trainer": _wire_trainer,
+    "policy_server": _wire_server,
+    "actor": _wire_actor,
+}
 
 
 def test_links_of_different_groups_and_policies_differ() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from srlhpc.comm.parameters import LocalSubscription, ParameterSource
 from srlhpc.comm.protocol import Command, Report
-from srlhpc.environment import ArraySpec, Kind
+from srlhpc.environment import Kind
 from srlhpc.roles.evaluator import Evaluator, Player, Round
 from tests.roles.counting_policy import CountingPolicy
 from tests.roles.playing import summary
