@@ -75,6 +75,7 @@ def _records(plan: Plan, now: float) -> list[RankRecord]:
             rank.rank,
             role.label if not plan.serial else "serial-0",
             matters=role.name in ("trainer", "policy_server"),
+            address=role.address,
             silence_limit_seconds=math.inf if plan.serial else silence_limit(role.name),
             heard_at=now,
         )

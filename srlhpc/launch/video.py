@@ -33,8 +33,10 @@ class VideoFile:
     def __enter__(self) -> Self:
         import imageio.v2 as imageio
 
-        options: dict[str, Any] = {"macro_block_size": 2} if self._path.suffix.lower() == ".mp4" else {"loop": 0}
-        self._writer = imageio.get_writer(self._path, fps=FRAMES_PER_SECOND, **options)
+        options: dict[str, Any] = {"duration": 1000 / FRAMES_PER_SECOND, "loop": 0}
+        if self._path.suffix.lower() == ".mp4":
+            options = {"fps": FRAMES_PER_SECOND, "macro_block_size": 2}
+        self._writer = imageio.get_writer(self._path, **options)
         return self
 
     def add(self, frame: Array | None) -> None:

@@ -236,6 +236,7 @@ class Coordinator(Role):
         ):
             self._fail(f"no actor is left; the last was {text}", failure.kind)
         self._commands[record.rank].abandon()
+        self._reports.forget(record.address)
 
     def _fail(self, message: str, kind: str) -> None:
         self._outcome = Outcome("failed", kind, message)
@@ -279,7 +280,7 @@ class Coordinator(Role):
             return "ended"
         if self._stopping or self._outcome is not None:
             return "stopping"
-        if not all(record.reported for record in self._liveness.records):
+        if not all(record.reported or record.dead for record in self._liveness.records):
             return "starting"
         return "training" if self._checkpointing.is_idle else "checkpointing"
 

@@ -18,6 +18,8 @@ class RankRecord:
     label: str
     matters: bool
     """Its death ends the step (trainers, policy servers); actors and evaluators may die."""
+    address: int
+    """Of the role that reports for it."""
     silence_limit_seconds: float
     heard_at: float
     host: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ def trained(root: Path, job: dict[str, Any], name: str = "run") -> RunPaths:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunPaths]:
-    yield trained(tmp_path_factory.mktemp("runs"), JOB)
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
+    return trained(tmp_path_factory.mktemp("runs"), JOB)
 
 
 @pytest.mark.parametrize("episodes", [1, 5, 19])
@@ -103,11 +102,13 @@ def test_film_of_another_format_is_refused(run: RunPaths, tmp_path: Path) -> Non
         evaluate(run, episodes=1, video=tmp_path / "film.avi")
 
 
-def test_film_shows_every_step_of_every_episode(run: RunPaths, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ["film.gif", "film.mp4"])
+def test_film_shows_every_step_of_every_episode(name: str, run: RunPaths, tmp_path: Path) -> None:
     pytest.importorskip("imageio_ffmpeg")
     import imageio.v2 as imageio
 
-    evaluate(run, episodes=2, video=tmp_path / "film.gif")
-    frames = imageio.mimread(tmp_path / "film.gif")
+    evaluate(run, episodes=2, video=tmp_path / name)
+    frames = imageio.mimread(tmp_path / name)
     # Two episodes of four observations.
     assert len(frames) == 8

@@ -46,15 +46,10 @@ JOBS = {
         **EVERY_N,
     ),
     "catch": settings({"factory": "catch", "rows": 5, "columns": 3}, algorithm=SCHEDULED, **EVERY_N),
-    "a batch that is no whole number of rings": settings(
-        {"factory": "catch", "rows": 5, "columns": 3},
-        batch={"fragments": 12, "fragment_steps": 8},
-        actors={"ranks": 1, "ring": 2, "environments": 4},
-        **EVERY_N,
-    ),
-    "more groups than one batch needs": settings(
+    "more groups than one batch needs, in turn": settings(
         {"factory": "gymnasium", "id": "CartPole-v1"},
-        actors={"ranks": 2, "ring": 3, "environments": 4},
+        batch={"fragments": 12, "fragment_steps": 8},
+        actors={"ranks": 1, "ring": 4, "environments": 4},
         **EVERY_N,
     ),
     "more episodes than one report holds": settings(

@@ -86,7 +86,7 @@ class Coordinating:
             in_thread=False,
         )
         self.records = [
-            RankRecord(rank, label, label.startswith("trainer"), SILENCE_SECONDS, self.now)
+            RankRecord(rank, label, label.startswith("trainer"), rank, SILENCE_SECONDS, self.now)
             for rank, label in LABELS.items()
         ]
         self.coordinator = Coordinator(

@@ -1,0 +1,172 @@
+"""Whole runs under mpiexec: every arrangement trains, and an actor may die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.data.atomic import read_json
+from srlhpc.data.checkpoint_folder import CheckpointFolder, updates_of
+from srlhpc.launch.local import rank_program, start_ranks
+from srlhpc.launch.processes import kill_processes_of, processes_of
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.shared_memory import remove_leftovers
+from tests.comm.launching import mpiexec
+from tests.launch.fake_runs import wait_for
+from tests.launch.making_runs import change_job, make_attempt, make_run, outcome, settings, tree_of
+
+pytestmark = pytest.mark.mpi
+
+LIMIT_SECONDS = 90.0
+
+
+@dataclass
+class MpiRun:
+    """The ranks of one attempt."""
+
+    paths: RunPaths
+    attempt: AttemptPaths
+    process: subprocess.Popen[bytes]
+
+    @property
+    def status(self) -> dict[str, Any]:
+        status = read_json(self.paths.status) or {}
+        return status if status.get("attempt") == self.attempt.number else {}
+
+    def wait_for_updates(self, updates: int) -> None:
+        wait_for(lambda: self.status.get("updates", 0) >= updates, LIMIT_SECONDS)
+
+    def kill(self, label: str) -> None:
+        (pid,) = (rank["pid"] for rank in self.status["ranks"] if rank["label"] == label)
+        os.kill(pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        try:
+            self.process.wait(LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"the ranks did not end; their logs:\n{self.logs()}")
+
+    def logs(self) -> str:
+        return "\n".join(f"{path.name}:\n{path.read_text()}" for path in sorted(self.attempt.logs.iterdir()))
+
+
+@contextmanager
+def ranks(paths: RunPaths, job: dict[str, Any], goes_on_from: Path | None = None) -> Iterator[MpiRun]:
+    """Starts the ranks of the next attempt, and leaves nothing of them."""
+    mpiexec()
+    attempt, plan = make_attempt(paths, job, goes_on_from, serial=False)
+    run = MpiRun(paths, attempt, start_ranks(attempt, plan.ranks, rank_program(attempt)))
+    try:
+        yield run
+    finally:
+        kill_processes_of(attempt.folder)
+        run.process.wait()
+        remove_leftovers(attempt)
+
+
+def job(stop: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    chosen: dict[str, Any] = {
+        "network": {"kind": "mlp", "hidden": [32]},
+        "algorithm": {"kind": "ppo", "learning_rate": 5e-3, "epochs": 4, "minibatches": 2},
+        "batch": {"fragments": 16, "fragment_steps": 16},
+        "actors": actors("server"),
+        "checkpoint": {"every_seconds": None, "every_updates": 10},
+    }
+    return settings({"factory": "catch", "rows": 5, "columns": 3}, stop=stop, **chosen | changes)
+
+
+def actors(kind: str, ranks: int = 2) -> dict[str, Any]:
+    return {"ranks": ranks, "ring": 2, "environments": 8, "inference": {"kind": kind}}
+
+
+@pytest.mark.parametrize("kind", ["server", "inline", "trainer"])
+def test_catch_is_solved_wherever_the_network_acts(kind: str, tmp_path: Path) -> None:
+    what = job({"return_mean": 0.9, "steps": 300_000}, actors=actors(kind))
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait()
+        assert (outcome(run.attempt)["state"], outcome(run.attempt)["reason"]) == ("finished", "return_mean"), (
+            run.logs()
+        )
+        assert processes_of(run.attempt.folder) == []
+        status = run.status
+        assert status["return_mean"] >= 0.9
+        assert status["roles"]["trainer"]["steps_trained"] == status["steps"]
+        assert tree_of(run.paths, status["updates"])["meta"]["steps"] == status["steps"]
+
+
+def test_two_trainers_and_two_servers_train_together(tmp_path: Path) -> None:
+    what = job({"updates": 12}, trainers={"ranks": 2}, policy_servers={"ranks": 2})
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+        status = run.status
+        assert status["updates"] == 12
+        assert status["roles"]["trainer"]["steps_trained"] == status["steps"]
+        assert status["steps"] > 12 * 16 * 16
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_limited_lag_is_kept_and_nothing_is_dropped(lag: int, tmp_path: Path) -> None:
+    what = job({"updates": 12}, max_policy_lag=lag)
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+        assert run.status["policy_lag_max"] <= lag
+        assert run.status["roles"]["trainer"]["dropped_fragments"] == 0
+
+
+def test_training_goes_on_to_its_end_without_a_killed_actor(tmp_path: Path) -> None:
+    what = job({"updates": 100_000})
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait_for_updates(5)
+        run.kill("actor-1")
+        wait_for(lambda: run.status["ranks_alive"] == 4, LIMIT_SECONDS)
+        run.wait_for_updates(run.status["updates"] + 20)
+        run.attempt.stop.touch()
+        run.wait()
+        assert outcome(run.attempt)["state"] == "interrupted", run.logs()
+        (warning,) = run.status["warnings"]
+        assert "actor-1" in warning
+        assert "SIGKILL" in warning
+        assert tree_of(run.paths, run.status["updates"])["meta"]["updates"] == run.status["updates"]
+
+
+def test_killed_trainer_fails_the_run_by_name_and_the_next_attempt_goes_on(tmp_path: Path) -> None:
+    what = job({"updates": 100_000})
+    paths = make_run(tmp_path, what)
+    with ranks(paths, what) as run:
+        run.wait_for_updates(15)
+        run.kill("trainer-default-0")
+        run.wait()
+        assert outcome(run.attempt)["state"] == "failed", run.logs()
+        assert "trainer-default-0" in outcome(run.attempt)["message"]
+        assert processes_of(run.attempt.folder) == []
+    newest = CheckpointFolder(paths.checkpoints).newest_valid()
+    assert newest is not None
+    updates = updates_of(newest.path)
+    assert updates >= 10
+    what |= {"stop": {"updates": updates + 10}, "actors": actors("server", ranks=1)}
+    change_job(paths, what)
+    with ranks(paths, what, newest.path) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+        assert run.status["updates"] == updates + 10
+
+
+def test_error_in_an_environment_ends_the_run_as_failed_with_its_message(tmp_path: Path) -> None:
+    what = job({"updates": 100_000})
+    what["environment"] = {"factory": "tests.broken_environment", "fails_at": 200}
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait()
+        ended = outcome(run.attempt)
+        assert (ended["state"], ended["reason"]) == ("failed", "environment"), run.logs()
+        assert "environment tests.broken_environment on rank 3 (actor-0), group" in ended["message"]
+        assert "ValueError: the world has ended" in ended["message"]
