@@ -29,7 +29,7 @@ def command(run: str, overrides: tuple[str, ...], root: str | None) -> None:
     of a run that has finished.
     """
     from srlhpc.data.atomic import read_json, write_atomically
-    from srlhpc.launch.attempt import check_launcher, run_attempt
+    from srlhpc.launch.attempt import check_devices, check_launcher, run_attempt
     from srlhpc.launch.lease import Lease, in_use
     from srlhpc.launch.plan import plan
     from srlhpc.launch.run_state import is_running, run_state
@@ -48,6 +48,7 @@ def command(run: str, overrides: tuple[str, ...], root: str | None) -> None:
     description = (read_json(last.attempt) if last else None) or {}
     serial = bool(description.get("serial", False))
     check_launcher(serial)
+    check_devices(spec)
     made = plan(spec, probe_spaces(spec.environment), serial=serial)
     numbers = paths.attempt_numbers()
     with Lease(paths.lease).held(numbers[-1] + 1 if numbers else 1) as lease:

@@ -18,19 +18,22 @@ from srlhpc.cli.options import open_root, root_option, say, set_option
 @click.option("--name", metavar="NAME", help="Name of the run; else the job's and an id.")
 def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None, name: str | None) -> None:
     """Train JOB here, with live progress. Ctrl-C writes a checkpoint and ends."""
-    from srlhpc.launch.attempt import check_launcher, run_attempt
+    from srlhpc.launch.attempt import check_devices, check_launcher, run_attempt
     from srlhpc.launch.lease import Lease
     from srlhpc.launch.plan import plan
     from srlhpc.launch.runs import check_name, create_run
-    from srlhpc.specs.load import dump_experiment, load_experiment
+    from srlhpc.specs.load import dump_experiment, load_job
     from srlhpc.specs.probe import probe_spaces
 
     folder = open_root(root)
     if name is not None:
         check_name(name, folder)
-    spec = load_experiment(job, overrides)
+    read = load_job(job, overrides)
+    spec = read.spec
     check_launcher(serial)
-    made = plan(spec, probe_spaces(spec.environment), serial=serial)
+    with read.naming_places():
+        check_devices(spec)
+        made = plan(spec, probe_spaces(spec.environment), serial=serial)
     paths = create_run(folder, name, Path(job).stem, dump_experiment(spec), spec.seed, sys.argv)
     say(f"run {paths.name} in {paths.folder}")
     for note in made.notes:

@@ -190,7 +190,7 @@ class MpiFabric(Fabric):
         inbox: Inbox
         if pool is not None:
             assert len(set(tags)) == 1, "the links of a pool have the same stream, destination and index"
-            inbox = MpiPoolInbox(self._comm, layout, senders, tags[0], pool)
+            inbox = MpiPoolInbox(self._comm, layout, senders, ranks, tags[0], pool)
         else:
             ends = set(zip(ranks, tags, strict=True))
             assert len(ends) == len(links), "links from one rank to one role need different indexes, or a pool"

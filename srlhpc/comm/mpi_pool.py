@@ -25,16 +25,20 @@ class MatchedReceives:
 
     Not posted beforehand with ANY_SOURCE: MPICH 5.0.2 over UCX loses completions of small messages of such receives
     as soon as two senders are on other nodes. Nothing is posted for a sender that has sent nothing, so nothing needs
-    to be cancelled; only a message in transfer when its sender dies may never end, and its slot with it.
+    to be cancelled; only a message in transfer when its sender dies may never end: its slot then gets other memory.
     """
 
-    def __init__(self, comm: MPI.Comm, slots: Sequence[Message], tag: int) -> None:
+    def __init__(self, comm: MPI.Comm, layout: Layout, slots: int, tag: int) -> None:
+        self.slots = [Message.allocate(layout, slot) for slot in range(slots)]
         self._comm = comm
-        self._slots = slots
+        self._layout = layout
         self._tag = tag
-        self._free = deque(range(len(slots)))
-        self._requests: list[MPI.Request] = [MPI.REQUEST_NULL] * len(slots)
-        self._active: set[int] = set()
+        self._free = deque(range(slots))
+        self._requests: list[MPI.Request] = [MPI.REQUEST_NULL] * slots
+        self._active: dict[int, int] = {}
+        """Slot to the rank that it receives from."""
+        self._abandoned: list[tuple[MPI.Request, Message]] = []
+        self._status = MPI.Status()
         self._is_closed = False
 
     def give(self, slot: int) -> None:
@@ -45,24 +49,44 @@ class MatchedReceives:
     def match(self) -> None:
         """Begins to receive what has been sent, for as long as there are slots."""
         while self._free and not self._is_closed:
-            message = self._comm.Improbe(MPI.ANY_SOURCE, self._tag)
+            message = self._comm.Improbe(MPI.ANY_SOURCE, self._tag, self._status)
             if message is None:
                 return
             slot = self._free.popleft()
-            self._slots[slot].header[_FLAGS] = LOST
-            self._requests[slot] = message.Irecv([self._slots[slot].buffer, MPI.BYTE])
-            self._active.add(slot)
+            self.slots[slot].header[_FLAGS] = LOST
+            self._requests[slot] = message.Irecv([self.slots[slot].buffer, MPI.BYTE])
+            self._active[slot] = self._status.Get_source()
+
+    def abandon(self, rank: int) -> None:
+        """The rank is dead: what it had in transfer may never end, so those slots get other memory and are free."""
+        for slot in [slot for slot, source in self._active.items() if source == rank]:
+            self._abandoned.append((self._requests[slot], self.slots[slot]))
+            self._requests[slot] = MPI.REQUEST_NULL
+            self.slots[slot] = Message.allocate(self._layout, slot)
+            del self._active[slot]
+            self.give(slot)
 
     def completed(self) -> list[int]:
-        """Slots whose message is complete; call until empty, since MPICH gives one per call."""
-        if not self._active:
-            return []
-        try:
-            slots = MPI.Request.Testsome(self._requests) or []
-        except MPI.Exception as error:
-            slots = self._completed_after(error)
-        self._active.difference_update(slots)
-        return slots
+        """Slots whose message is complete; call until empty.
+
+        One test per slot: after an error of one, a common test no longer tells which of the others were complete.
+        """
+        completed = []
+        for slot in list(self._active):
+            try:
+                is_over, is_whole = self._requests[slot].Test(self._status), True
+            except MPI.Exception as error:
+                log.warning("a receive from rank %d failed, so it may be dead: %s", self._active[slot], error)
+                is_over, is_whole = True, False
+            if not is_over:
+                continue
+            del self._active[slot]
+            self._requests[slot] = MPI.REQUEST_NULL
+            if is_whole:
+                completed.append(slot)
+            else:
+                self.give(slot)
+        return completed
 
     def close(self) -> None:
         """Begins nothing more; gives messages in transfer a bounded time to end."""
@@ -72,46 +96,31 @@ class MatchedReceives:
             if not self.completed():
                 time.sleep(50e-6)
 
-    def _completed_after(self, error: MPI.Exception) -> list[int]:
-        """After an error only the requests themselves tell which one failed: it is over, with an empty status."""
-        log.warning("a receive failed, so a sender may be dead: %s", error)
-        completed, status = [], MPI.Status()
-        for slot in sorted(self._active):
-            try:
-                is_over = self._requests[slot].Test(status)
-                is_whole = status.Get_source() >= 0
-            except MPI.Exception:
-                is_over, is_whole = True, False
-            if is_over and is_whole:
-                completed.append(slot)
-            elif is_over:
-                self._active.discard(slot)
-                self._requests[slot] = MPI.REQUEST_NULL
-                self.give(slot)
-        return completed
-
 
 class MpiPoolInbox(Inbox):
     """A pool of slots that receive whatever comes next; the sender is in the header.
 
     Messages of one sender can complete out of order (a short one overtakes a long one in transfer); they are handed
-    out by their number. A slot caught in mid-message by its sender's death is lost to the pool.
+    out by their number.
     """
 
-    def __init__(self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], tag: int, pool: int) -> None:
-        self._slots = [Message.allocate(layout, slot) for slot in range(pool)]
+    def __init__(
+        self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], ranks: Sequence[int], tag: int, pool: int
+    ) -> None:
+        """`ranks` are those of the senders."""
+        self._ranks = list(ranks)
         self._arrivals = Arrivals(senders)
         self._place = {sender: place for place, sender in enumerate(senders)}
         self._next = [0] * len(senders)
         self._early: list[dict[int, Message]] = [{} for _ in senders]
-        self._receives = MatchedReceives(comm, self._slots, tag)
+        self._receives = MatchedReceives(comm, layout, pool, tag)
 
     def poll(self) -> bool:
         arrived = False
         self._receives.match()
         while slots := self._receives.completed():
             for slot in slots:
-                self._land(self._slots[slot])
+                self._land(self._receives.slots[slot])
             arrived = True
             self._receives.match()
         return arrived
@@ -130,6 +139,7 @@ class MpiPoolInbox(Inbox):
         for number in sorted(self._early[place]):
             self._deliver(place, self._early[place].pop(number))
         self._arrivals.forget(sender)
+        self._receives.abandon(self._ranks[place])
 
     @property
     def is_finished(self) -> bool:

@@ -12,10 +12,12 @@ from srlhpc.data.atomic import write_json
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import find_mpiexec, flavour
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.objects import UserError
 
 if TYPE_CHECKING:
     from srlhpc.launch.ending import Outcome
     from srlhpc.launch.ranks import Plan
+    from srlhpc.specs.experiment import ExperimentSpec
 
 
 def check_launcher(serial: bool) -> None:
@@ -26,6 +28,19 @@ def check_launcher(serial: bool) -> None:
     """
     if not serial:
         flavour(find_mpiexec())
+
+
+def check_devices(spec: ExperimentSpec, device_folder: Path = Path("/dev")) -> None:
+    """Refuses GPUs that this machine does not have, without loading torch.
+
+    Raises:
+        UserError: a role asks for `cuda` and there is no device file of a GPU.
+    """
+    if any(device_folder.glob("nvidia[0-9]*")) or (device_folder / "kfd").exists():
+        return
+    for section in ("trainers", "policy_servers"):
+        if getattr(spec, section).device == "cuda":
+            raise UserError(f"{section}.device: is 'cuda', but this machine has no GPU; use 'auto' or 'cpu'")
 
 
 def run_attempt(

@@ -70,20 +70,36 @@ def _work(made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt:
     """Plays the rank's roles to the end; returns how long to wait for the other ranks to leave MPI."""
     rank_of = {role.address: role.rank for role in made.roles}
     fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of))
+    try:
+        some_are_lost = (_coordinate if here.rank == 0 else _play)(made, here, world, fabric, paths, attempt)
+    finally:
+        fabric.close()
+    return FINALIZE_SECONDS_WITHOUT_ALL if some_are_lost else FINALIZE_SECONDS
+
+
+def _coordinate(
+    made: Plan, _here: RankPlan, _world: MpiWorld, fabric: RankFabric, paths: RunPaths, attempt: AttemptPaths
+) -> bool:
+    """Rank 0; returns whether any rank was lost."""
+    restored = read_restored(paths, attempt)
+    coordinator = build_coordinator(made, Wiring(made, fabric), paths, attempt, restored=restored)
+    run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
+    coordinator.close()
+    return coordinator.has_lost_ranks
+
+
+def _play(
+    made: Plan, here: RankPlan, world: MpiWorld, fabric: RankFabric, paths: RunPaths, attempt: AttemptPaths
+) -> bool:
+    """Every other rank; returns whether any rank was lost."""
     wiring = Wiring(made, fabric)
-    if here.rank == 0:
-        restored = read_restored(paths, attempt)
-        coordinator = build_coordinator(made, wiring, paths, attempt, restored=restored)
-        run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
-        coordinator.close()
-        return FINALIZE_SECONDS_WITHOUT_ALL if coordinator.has_lost_ranks else FINALIZE_SECONDS
     roles = _roles(made, here, world, wiring, fabric, paths, attempt)
     reporter = build_reporter(made, here.rank, roles, wiring)
     log.info("up on %s, pid %d", socket.gethostname(), os.getpid())
     run_roles([*roles, reporter], _backoff(here), keep_going=lambda: not reporter.may_exit)
     for role in (*roles, reporter):
         role.close()
-    return FINALIZE_SECONDS_WITHOUT_ALL if reporter.dead else FINALIZE_SECONDS
+    return bool(reporter.dead)
 
 
 def _roles(

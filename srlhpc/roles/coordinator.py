@@ -231,9 +231,7 @@ class Coordinator(Role):
             self._fail(text, failure.kind)
         elif failure.kind != "signal" and failure.kind != "silence" and self._outcome is None:
             self._outcome = Outcome("failed", failure.kind, text)
-        elif not self._stopping and not any(
-            r.label.startswith("actor") and not r.dead for r in self._liveness.records
-        ):
+        elif not self._stopping and not any(r.label.startswith("actor") and not r.dead for r in self._liveness.records):
             self._fail(f"no actor is left; the last was {text}", failure.kind)
         self._commands[record.rank].abandon()
         self._reports.forget(record.address)
