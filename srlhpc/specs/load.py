@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -32,17 +32,28 @@ class JobFile(NamedTuple):
 
     @contextmanager
     def naming_places(self) -> Iterator[None]:
-        """Adds file and line to a UserError from inside, whose message starts with a path of the spec and a colon.
-
-        Without such a path, only the file is added.
-        """
-        try:
+        """Adds file and line to a UserError from inside, whose message starts with a path of the spec and a colon."""
+        with naming_places(self.written, _SECTIONS):
             yield
-        except UserError as error:
-            path = _PATH.match(str(error))
-            keys = _keys(path.group(1)) if path else ()
-            place = self.written.place(keys) if keys else self.written.place(()).source
-            raise UserError(f"{place}: {error}") from error.__cause__
+
+
+@contextmanager
+def naming_places(written: Written, sections: Collection[str]) -> Iterator[None]:
+    """Adds file and line to a UserError from inside, whose message starts with a path and a colon.
+
+    Without such a path, only the file is added.
+
+    Args:
+        written: where values were written.
+        sections: the words that such a path begins with.
+    """
+    try:
+        yield
+    except UserError as error:
+        path = _PATH.match(str(error))
+        keys = _keys(path.group(1), sections) if path else ()
+        place = written.place(keys) if keys else written.place(()).source
+        raise UserError(f"{place}: {error}") from error.__cause__
 
 
 def load_experiment(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> ExperimentSpec:
@@ -90,9 +101,9 @@ def dump_experiment(spec: ExperimentSpec) -> str:
     return yaml.dump(data, Dumper=Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
 
 
-def _keys(path: str) -> Keys:
+def _keys(path: str, sections: Collection[str]) -> Keys:
     words = path.split(".")
-    return tuple(int(word) if word.isdecimal() else word for word in words) if words[0] in _SECTIONS else ()
+    return tuple(int(word) if word.isdecimal() else word for word in words) if words[0] in sections else ()
 
 
 def _inherited(text: str, source: str, above: tuple[str, ...]) -> tuple[Written, list[str]]:
