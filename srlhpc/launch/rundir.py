@@ -7,6 +7,10 @@ ROOT/NAME/spec.yaml            the resolved spec, as the last attempt uses it
           metrics.jsonl        one line a report, written by the coordinator
           status.json          where the run stands, replaced about once a second
           lease.json           who runs it now
+          slurm.json           on a cluster: its profile, the jobs submitted, time limit and allocation
+          allocation.json      what the last job asked for
+          slurm/               batch scripts and their output
+          code.diff            changes to the code since its commit, if it was submitted from a git checkout
 """
 
 from __future__ import annotations
@@ -144,6 +148,24 @@ class RunPaths:
     @property
     def lease(self) -> Path:
         return self.folder / "lease.json"
+
+    @property
+    def slurm(self) -> Path:
+        """Cluster profile, jobs (id, submitted, dependency), minutes, allocation; missing for local runs."""
+        return self.folder / "slurm.json"
+
+    @property
+    def allocation(self) -> Path:
+        return self.folder / "allocation.json"
+
+    @property
+    def slurm_folder(self) -> Path:
+        """Batch scripts, their output, and what submitit keeps."""
+        return self.folder / "slurm"
+
+    @property
+    def code_diff(self) -> Path:
+        return self.folder / "code.diff"
 
     @property
     def id(self) -> str:

@@ -136,6 +136,13 @@ def code_version() -> dict[str, Any]:
     return version
 
 
+def write_code_diff(paths: RunPaths) -> None:
+    """Writes `code.diff` if the code differs from its commit, so that what a job runs can be told later."""
+    package = Path(srlhpc.__file__).parent
+    if "commit" in code_version() and (diff := _git(package, "diff", "HEAD", "--", ":/")):
+        write_atomically(paths.code_diff, (diff + "\n").encode())
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=5)

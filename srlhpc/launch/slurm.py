@@ -13,7 +13,14 @@ from srlhpc.objects import ClusterError
 _INPUTS = ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_", "SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_")
 """Variables that change what Slurm's commands do or print, or that describe a job srlhpc itself was started in."""
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SBATCH_RESERVATION")
-_SILENCE = ("Unable to contact slurm", "Connection refused", "Socket timed out", "Connection timed out", "Zero Bytes")
+_SILENCE = (
+    "Unable to contact slurm",
+    "Connection refused",
+    "Socket timed out",
+    "Connection timed out",
+    "Zero Bytes",
+    "configuration source",
+)
 
 _REMEDIES = {
     "Invalid account": "set account in the cluster profile to one of `sacctmgr show associations user=$USER`",

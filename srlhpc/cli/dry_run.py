@@ -1,0 +1,30 @@
+"""What `srlhpc submit --dry-run` shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.allocation_table import rank_map, resources_table
+from srlhpc.launch.executor import foreman_command, start_estimate
+from srlhpc.launch.ranks import Plan
+from srlhpc.launch.sbatch_text import sbatch_text
+from srlhpc.specs.cluster import ClusterProfile
+
+
+def show(plan: Plan, allocation: Allocation, profile: ClusterProfile, name: str, root: Path, chain: int) -> None:
+    """Prints batch script, ranks, resources, cost and when the job could start.
+
+    Raises:
+        ClusterError: Slurm would refuse the job.
+    """
+    folder = root / name / "slurm"
+    text = sbatch_text(allocation, profile, name=name, folder=folder, command=foreman_command(profile, folder))
+    click.echo(text)
+    for line in [*rank_map(plan, allocation), "", *resources_table(allocation)]:
+        click.echo(line)
+    if chain > 1:
+        click.echo(f"chain of {chain} jobs, one after the other: at most {chain} times that")
+    click.echo(f"start estimate: {start_estimate(text)}")

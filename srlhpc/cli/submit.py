@@ -1,0 +1,103 @@
+"""`srlhpc submit`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from srlhpc.cli.options import open_root, root_option, say, set_option
+from srlhpc.objects import ClusterError, UserError
+
+if TYPE_CHECKING:
+    from srlhpc.launch.allocation import Allocation
+    from srlhpc.launch.rundir import RunPaths
+    from srlhpc.specs.cluster import ClusterProfile
+
+MOST_CHAINED = 100
+
+
+@click.command("submit")
+@click.argument("job", type=click.Path())
+@click.option("--cluster", required=True, metavar="NAME", help="Cluster profile: its name or its file.")
+@click.option("--dry-run", is_flag=True, help="Show what would be submitted, and submit nothing.")
+@click.option("--time", "limit", metavar="TIME", help="Time limit of a job, for example 12:00:00 or 90m.")
+@click.option("--chain", metavar="N", default=1, type=int, help="Jobs that go on one after the other; no requeue then.")
+@set_option
+@root_option
+@click.option("--name", metavar="NAME", help="Name of the run; else the job's and an id.")
+def command(
+    job: str,
+    cluster: str,
+    dry_run: bool,
+    limit: str | None,
+    chain: int,
+    overrides: tuple[str, ...],
+    root: str | None,
+    name: str | None,
+) -> None:
+    """Train JOB on a Slurm cluster: submits, prints the run's id and returns."""
+    from srlhpc.launch.allocation import allocate
+    from srlhpc.launch.plan import plan
+    from srlhpc.launch.runs import check_name, runs_root
+    from srlhpc.launch.time_limit import minutes_of
+    from srlhpc.specs.cluster import read_cluster
+    from srlhpc.specs.load import dump_experiment, load_job
+    from srlhpc.specs.probe import probe_spaces
+
+    if not 1 <= chain <= MOST_CHAINED:
+        raise UserError(f"--chain: is {chain}; it must be at least 1 and at most {MOST_CHAINED}")
+    if name is not None:
+        check_name(name, runs_root(root))
+    where, read = read_cluster(cluster), load_job(job, overrides)
+    profile = where.profile.model_copy(update={"requeue": False}) if chain > 1 else where.profile
+    minutes = profile.time_minutes if limit is None else minutes_of(limit)
+    with read.naming_places():
+        made = plan(read.spec, probe_spaces(read.spec.environment))
+    with where.naming_places():
+        allocation = allocate(made, profile, minutes)
+    for note in made.notes:
+        say(note)
+    if dry_run:
+        from srlhpc.cli.dry_run import show
+
+        show(made, allocation, profile, name or f"{Path(job).stem}-ID", runs_root(root), chain)
+        return
+    paths = _create(open_root(root), name, Path(job).stem, dump_experiment(read.spec), read.spec.seed)
+    ids = _submit(paths, allocation, profile, minutes, chain)
+    say(f"run {paths.name} in {paths.folder}: job {' '.join(ids)}")
+    click.echo(paths.id)
+
+
+def _create(folder: Path, name: str | None, job: str, spec_text: str, seed: int) -> RunPaths:
+    from srlhpc.launch.runs import create_run, write_code_diff
+    from srlhpc.launch.slurm import NoSlurm, no_slurm, slurm_is_here
+
+    if not slurm_is_here():
+        raise NoSlurm(no_slurm("sbatch"))
+    paths = create_run(folder, name, job, spec_text, seed, sys.argv)
+    write_code_diff(paths)
+    return paths
+
+
+def _submit(paths: RunPaths, allocation: Allocation, profile: ClusterProfile, minutes: int, chain: int) -> list[str]:
+    """Submits all jobs of a chain; a run that no job was submitted for is removed again."""
+    import shutil
+
+    from srlhpc.launch.executor import submit_foreman
+
+    ids: list[str] = []
+    for _ in range(chain):
+        try:
+            dependency = f"afterany:{ids[-1]}" if ids else None
+            ids.append(submit_foreman(paths, allocation, profile, minutes=minutes, dependency=dependency))
+        except ClusterError as error:
+            if not ids:
+                shutil.rmtree(paths.folder)
+                raise
+            raise ClusterError(
+                f"only {len(ids)} of {chain} jobs of run {paths.name} are in the queue ({' '.join(ids)}): {error}"
+            ) from None
+    return ids

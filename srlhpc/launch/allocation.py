@@ -1,0 +1,300 @@
+"""From a plan and a cluster profile to what Slurm is asked for, or to the reason why it cannot work. Pure.
+
+A component is what one block of sbatch options describes: nodes of one type, alike. Ranks are numbered through the
+components in order and lie in blocks on the nodes of each, evenly: of five ranks on two nodes, three are on the first.
+Ranks of a node share its CPUs, so a trainer with eight threads and seven actors are eight tasks of two CPUs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from srlhpc.launch.ranks import Plan, RankPlan
+from srlhpc.objects import UserError
+from srlhpc.specs.cluster import ClusterProfile, PartitionFacts, RoleResources
+from srlhpc.specs.experiment import ExperimentSpec, PolicyServersSpec, TrainersSpec
+
+Option = str | int | bool
+
+
+@dataclass(frozen=True)
+class Component:
+    """Nodes of one type."""
+
+    options: Mapping[str, Option]
+    """Options of sbatch by their long names; True: without a value. Time limit, name and signal are not among them."""
+    first_rank: int
+    ranks: int
+    nodes: int
+    tasks: tuple[int, ...]
+    """Ranks on each node, as Slurm's block distribution puts them."""
+    cpus: int
+    """CPUs of all nodes together that are paid for."""
+    gpus: int
+    """GPUs of all nodes together."""
+
+    def node_of(self, rank: int) -> int:
+        """The place of a rank's node among the component's."""
+        place = rank - self.first_rank
+        for node, count in enumerate(self.tasks):
+            if place < count:
+                return node
+            place -= count
+        raise AssertionError(f"rank {rank} is not in the component of rank {self.first_rank}")
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What one job asks for."""
+
+    components: tuple[Component, ...]
+    """Rank 0, the coordinator, is on the first node of the first, where the batch script runs."""
+    minutes: int
+    """Time limit."""
+
+    @property
+    def ranks(self) -> int:
+        return sum(component.ranks for component in self.components)
+
+    @property
+    def core_hours(self) -> float:
+        """CPUs times hours, if the job runs to its time limit."""
+        return sum(component.cpus for component in self.components) * self.minutes / 60
+
+    @property
+    def gpu_hours(self) -> float:
+        """GPUs times hours, if the job runs to its time limit."""
+        return sum(component.gpus for component in self.components) * self.minutes / 60
+
+    def component_of(self, rank: int) -> int:
+        """The number of the component that a rank is in."""
+        return max(n for n, component in enumerate(self.components) if component.first_rank <= rank)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "components": [asdict(component) for component in self.components],
+            "minutes": self.minutes,
+            "core_hours": self.core_hours,
+            "gpu_hours": self.gpu_hours,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Allocation:
+        fields = list(Component.__dataclass_fields__)
+        components = [
+            Component(**{field: entry[field] for field in fields} | {"tasks": tuple(entry["tasks"])})
+            for entry in content["components"]
+        ]
+        return cls(tuple(components), int(content["minutes"]))
+
+
+class _Placed(NamedTuple):
+    """A rank and what it gets."""
+
+    rank: RankPlan
+    role: str
+    """Whose entry of the profile holds."""
+    wants: RoleResources
+    cpus: int
+
+    @property
+    def gpus(self) -> float:
+        return self.wants.gpus_per_rank
+
+
+def allocate(plan: Plan, cluster: ClusterProfile, time_minutes: int) -> Allocation:
+    """Works out what to ask Slurm for.
+
+    Args:
+        plan: ranks and roles.
+        cluster: where roles run.
+        time_minutes: the time limit.
+
+    Raises:
+        UserError: GPUs are needed and none are given, ranks do not fit, the time is too long or too short; the message
+            starts with the path of the profile that it is about.
+    """
+    placed = [_place(rank, plan.spec, cluster) for rank in plan.ranks]
+    if "coordinator" not in cluster.roles and len(placed) > 1:
+        beside = placed[1].wants.model_copy(update={"gpus_per_rank": 0.0})
+        placed[0] = placed[0]._replace(role=placed[1].role, wants=beside)
+    _check_time(cluster, time_minutes, [entry.wants.partition for entry in placed])
+    groups = [part for group in _alike(placed) for part in _without_idle_gpus(group, cluster)]
+    return Allocation(tuple(_component(group, cluster) for group in groups), time_minutes)
+
+
+def _place(rank: RankPlan, spec: ExperimentSpec, cluster: ClusterProfile) -> _Placed:
+    role = rank.roles[0].name
+    wants = cluster.role(role)
+    sections: dict[str, TrainersSpec | PolicyServersSpec] = {
+        "trainer": spec.trainers,
+        "policy_server": spec.policy_servers,
+    }
+    own = {name: sections[name] for name in (each.name for each in rank.roles) if name in sections}
+    threads = max((section.threads for section in own.values()), default=1)
+    cpus = threads if wants.cpus_per_rank is None else wants.cpus_per_rank
+    if cpus < threads:
+        raise UserError(
+            f"roles.{role}.cpus_per_rank: is {cpus}, but the job gives {rank.label} {threads} threads; "
+            "raise it, leave it out, or lower `threads` in the job"
+        )
+    for name, section in own.items():
+        if section.device == "cuda" and not wants.gpus_per_rank:
+            raise UserError(
+                f"roles.{role}.gpus_per_rank: is 0, but the job's {name}s.device is 'cuda'; "
+                f"give {role} a GPU in the profile, or set {name}s.device to auto or cpu"
+            )
+    return _Placed(rank, role, wants, cpus)
+
+
+def _check_time(cluster: ClusterProfile, minutes: int, partitions: Sequence[str | None]) -> None:
+    if cluster.signal_lead_seconds >= minutes * 60:
+        raise UserError(
+            f"signal_lead_seconds: is {cluster.signal_lead_seconds}; a time limit of {minutes} min leaves no time "
+            "to train: ask for more --time, or lower it"
+        )
+    for partition in partitions:
+        longest = cluster.facts(partition).max_minutes
+        if longest is not None and minutes > longest:
+            raise UserError(
+                f"partitions.{partition}.max_minutes: is {longest}, but the job asks for {minutes} minutes; "
+                "lower --time: a job that is cut short goes on by requeue or --chain"
+            )
+
+
+def _alike(placed: Sequence[_Placed]) -> list[list[_Placed]]:
+    """Runs of ranks on one type of node."""
+    groups: list[list[_Placed]] = []
+    for entry in placed:
+        if groups and all(_node_type(entry) == _node_type(other) for other in groups[-1]):
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return groups
+
+
+def _node_type(entry: _Placed) -> tuple[object, ...]:
+    wants = entry.wants
+    return wants.partition, wants.account, wants.qos, wants.constraint, wants.exclusive, wants.gpu_type
+
+
+def _without_idle_gpus(group: list[_Placed], cluster: ClusterProfile) -> list[list[_Placed]]:
+    """Splits ranks that need several nodes where those with GPUs end: the nodes of a component are alike, and GPUs
+    beside nothing but actors would be paid for and lie idle."""
+    last = max((n for n, entry in enumerate(group) if entry.gpus), default=None)
+    if last is None or last == len(group) - 1 or (_nodes(group) is None and _fits(group, 1, cluster)):
+        return [group]
+    return [group[: last + 1], group[last + 1 :]]
+
+
+def _nodes(group: Sequence[_Placed]) -> int | None:
+    """Nodes that the profile sets."""
+    return max((entry.wants.nodes for entry in group if entry.wants.nodes), default=None)
+
+
+class _Node(NamedTuple):
+    """What the fullest node of a component gives."""
+
+    tasks: tuple[int, ...]
+    cpus_per_task: int
+    gpus: int
+    memory_mb: int
+
+    def fits(self, facts: PartitionFacts, most_ranks: int | None) -> bool:
+        fullest = self.tasks[0]
+        pairs = (
+            (fullest, most_ranks),
+            (fullest * self.cpus_per_task, facts.cpus_per_node),
+            (self.gpus, facts.gpus_per_node),
+            (self.memory_mb, facts.memory_mb_per_node),
+            (len(self.tasks), facts.nodes),
+        )
+        return all(most is None or wanted <= most for wanted, most in pairs)
+
+
+def _spread(group: Sequence[_Placed], nodes: int) -> _Node:
+    """Ranks in even blocks."""
+    each, more = divmod(len(group), nodes)
+    tasks = tuple(each + (node < more) for node in range(nodes))
+    starts = [sum(tasks[:node]) for node in range(nodes)]
+    blocks = [group[start : start + count] for start, count in zip(starts, tasks, strict=True)]
+    return _Node(
+        tasks,
+        max(math.ceil(sum(entry.cpus for entry in block) / len(block)) for block in blocks),
+        max(math.ceil(sum(entry.gpus for entry in block)) for block in blocks),
+        max(sum(entry.wants.memory_mb_per_rank or 0 for entry in block) for block in blocks),
+    )
+
+
+def _fits(group: Sequence[_Placed], nodes: int, cluster: ClusterProfile) -> bool:
+    most = min((entry.wants.ranks_per_node for entry in group if entry.wants.ranks_per_node), default=None)
+    return _spread(group, nodes).fits(cluster.facts(group[0].wants.partition), most)
+
+
+def _component(group: Sequence[_Placed], cluster: ClusterProfile) -> Component:
+    _check_memory(group)
+    wanted = _nodes(group)
+    role = group[-1].role
+    if wanted is not None and wanted > len(group):
+        raise UserError(f"roles.{role}.nodes: is {wanted}, for {len(group)} ranks; a node must have at least one")
+    candidates = range(1, len(group) + 1) if wanted is None else (wanted,)
+    nodes = next((count for count in candidates if _fits(group, count, cluster)), None)
+    if nodes is None:
+        raise UserError(_too_full(group, cluster, wanted))
+    node, wants, facts = _spread(group, nodes), group[0].wants, cluster.facts(group[0].wants.partition)
+    cpus = node.cpus_per_task * len(group)
+    if wants.exclusive and facts.cpus_per_node:
+        cpus = facts.cpus_per_node * nodes
+    return Component(
+        _options(wants, node, cluster), group[0].rank.rank, len(group), nodes, node.tasks, cpus, node.gpus * nodes
+    )
+
+
+def _options(wants: RoleResources, node: _Node, cluster: ClusterProfile) -> dict[str, Option]:
+    options: dict[str, Option | None] = {
+        "partition": wants.partition,
+        "account": wants.account,
+        "qos": wants.qos,
+        "constraint": wants.constraint,
+        "nodes": len(node.tasks),
+        "ntasks": sum(node.tasks),
+        "ntasks-per-node": node.tasks[0],
+        "cpus-per-task": node.cpus_per_task,
+        "gpus-per-node": (f"{wants.gpu_type}:" if wants.gpu_type else "") + str(node.gpus) if node.gpus else None,
+        "mem": f"{node.memory_mb}M" if node.memory_mb else None,
+        "exclusive": True if wants.exclusive else None,
+        **cluster.sbatch,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _check_memory(group: Sequence[_Placed]) -> None:
+    without = [entry.role for entry in group if entry.wants.memory_mb_per_rank is None]
+    if without and len(without) < len(group):
+        raise UserError(
+            f"roles.{without[0]}.memory_mb_per_rank: is not set, but other roles on these nodes set theirs; "
+            "memory is asked for by node, so set it for all of them or for none (`default` sets it for all)"
+        )
+
+
+def _too_full(group: Sequence[_Placed], cluster: ClusterProfile, wanted: int | None) -> str:
+    partition = group[0].wants.partition
+    facts = cluster.facts(partition)
+    if facts.gpus_per_node == 0 and any(entry.gpus for entry in group):
+        role = next(entry.role for entry in group if entry.gpus)
+        return f"roles.{role}.partition: is '{partition}', whose nodes have no GPUs, but {role} needs one a rank"
+    counts = {role: sum(entry.role == role for entry in group) for role in dict.fromkeys(entry.role for entry in group)}
+    node = _spread(group, wanted or min(facts.nodes or len(group), len(group)))
+    have = {"CPUs": facts.cpus_per_node, "GPUs": facts.gpus_per_node, "MB": facts.memory_mb_per_node}
+    known = ", ".join(f"{count} {unit}" for unit, count in have.items() if count is not None)
+    where = f"partition {partition}" if partition else "the default partition"
+    return (
+        f"roles.{group[-1].role}: {len(group)} ranks ({', '.join(f'{n} {role}' for role, n in counts.items())}) do not "
+        f"fit on {len(node.tasks)} nodes of {where}: the fullest would need {node.tasks[0]} tasks of "
+        f"{node.cpus_per_task} CPUs, {node.gpus} GPUs and {node.memory_mb} MB"
+        + (f", a node has {known}" if known else "")
+        + "; ask for fewer ranks, or correct nodes, ranks_per_node, cpus_per_rank or partitions in the profile"
+    )

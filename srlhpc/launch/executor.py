@@ -1,0 +1,153 @@
+"""Submitting the foreman: one small process that owns the whole allocation."""
+
+from __future__ import annotations
+
+import shlex
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from submitit.core import utils
+from submitit.slurm.slurm import SlurmExecutor, SlurmJob
+
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.sbatch_text import sbatch_text
+from srlhpc.launch.slurm import SlurmRefused, no_slurm, run_slurm, slurm_is_here
+from srlhpc.objects import ClusterError
+from srlhpc.specs.cluster import ClusterProfile
+
+
+class ForemanExecutor(SlurmExecutor):
+    """submitit's executor for a process that starts MPI ranks itself, in one job of several components.
+
+    It overrides:
+        _make_submission_file_text: our own text, with the components of heterogeneous jobs and `exec`, see
+            `sbatch_text`.
+        _num_tasks: submitit sees one task, whatever the number of ranks.
+        _submit_command: sbatch is run by `run_slurm`, which explains refusals; submitit does not follow the job.
+        affinity: whether there is Slurm is checked before.
+
+    Args:
+        folder: for the batch script, its output, and what submitit pickles.
+        allocation: what to ask for.
+        cluster: the profile.
+        name: of the job.
+        dependency: as `--dependency` takes it.
+    """
+
+    def __init__(
+        self, folder: Path, allocation: Allocation, cluster: ClusterProfile, *, name: str, dependency: str | None
+    ) -> None:
+        super().__init__(folder, max_num_timeout=cluster.requeues, python=shlex.quote(cluster.interpreter))
+        self._allocation, self._cluster, self._name, self._dependency = allocation, cluster, name, dependency
+        # submitit counts a signal as a time-out by this limit.
+        self.update_parameters(time=allocation.minutes, use_srun=False)
+
+    @classmethod
+    def affinity(cls) -> int:
+        return 2
+
+    def _num_tasks(self) -> int:
+        return 1
+
+    def _make_submission_file_text(self, command: str, uid: str) -> str:  # noqa: ARG002 (submitit's signature)
+        return sbatch_text(
+            self._allocation,
+            self._cluster,
+            name=self._name,
+            folder=Path(self.folder),
+            command=command,
+            dependency=self._dependency,
+        )
+
+    def _submit_command(self, command: str) -> SlurmJob[Any]:
+        folder = utils.JobPaths.get_first_id_independent_folder(self.folder)
+        script = folder / f".submission_{time.time_ns()}.sh"
+        script.write_text(self._make_submission_file_text(command, ""))
+        try:
+            said = run_slurm(["sbatch", "--parsable", str(script)]).stdout
+        except ClusterError:
+            script.unlink()
+            raise
+        job_id = said.strip().splitlines()[-1].partition(";")[0]
+        job: SlurmJob[Any] = SlurmJob(folder=self.folder, job_id=job_id, tasks=[0])
+        job.paths.move_temporary_file(script, "submission_file")
+        return job
+
+
+def foreman_command(cluster: ClusterProfile, folder: Path) -> str:
+    """The shell command that runs a submitted foreman."""
+    return shlex.join([cluster.interpreter, "-u", "-m", "submitit.core._submit", str(folder)])
+
+
+def submit_foreman(
+    paths: RunPaths,
+    allocation: Allocation,
+    cluster: ClusterProfile,
+    *,
+    minutes: int,
+    dependency: str | None = None,
+) -> str:
+    """Submits a job that goes on with a run, and writes it down in `slurm.json`.
+
+    Args:
+        paths: the run; its folder is made.
+        allocation: what to ask for.
+        cluster: the profile; kept in `slurm.json` for requeues and resumes.
+        minutes: time limit that the user asked for.
+        dependency: as `--dependency` takes it, for example `afterany:17`.
+
+    Returns:
+        The job's id.
+
+    Raises:
+        ClusterError: there is no Slurm, it does not answer, or refuses.
+    """
+    import importlib
+
+    SlurmForeman = importlib.import_module("srlhpc.launch.slurm_foreman").SlurmForeman  # noqa: N806
+
+    if not slurm_is_here():
+        raise ClusterError(no_slurm("sbatch"))
+    paths.slurm_folder.mkdir(exist_ok=True)
+    executor = ForemanExecutor(paths.slurm_folder, allocation, cluster, name=paths.name, dependency=dependency)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        job = executor.submit(SlurmForeman(str(paths.folder)))
+    write_json(paths.allocation, allocation.to_json())
+    before = read_json(paths.slurm) or {}
+    entry = {"id": job.job_id, "submitted": time.time(), "dependency": dependency}
+    write_json(
+        paths.slurm,
+        {
+            "cluster": cluster.model_dump(mode="json"),
+            "jobs": [*before.get("jobs", []), entry],
+            "minutes": minutes,
+            "allocation": allocation.to_json(),
+        },
+    )
+    return str(job.job_id)
+
+
+def start_estimate(text: str) -> str:
+    """What Slurm says on when a job could start, in one sentence; nothing is submitted.
+
+    Args:
+        text: the batch script.
+
+    Raises:
+        SlurmRefused: it would refuse the job.
+    """
+    if not slurm_is_here():
+        return "not available (no Slurm on this machine)"
+    try:
+        said = run_slurm(["sbatch", "--test-only"], text=text).stderr
+    except SlurmRefused:
+        raise
+    except ClusterError as error:
+        return f"not available ({str(error).splitlines()[0]})"
+    lines = [line.removeprefix("sbatch: ").strip() for line in said.splitlines() if " to start at " in line]
+    return "; ".join(lines) or "not available (Slurm gives none)"

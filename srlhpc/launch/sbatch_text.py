@@ -1,0 +1,61 @@
+"""The batch script of a job. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from srlhpc.launch.allocation import Allocation, Option
+from srlhpc.specs.cluster import ClusterProfile
+
+
+def sbatch_text(
+    allocation: Allocation,
+    cluster: ClusterProfile,
+    *,
+    name: str,
+    folder: Path,
+    command: str,
+    dependency: str | None = None,
+) -> str:
+    """The script that sbatch gets: options of every component, set-up lines, the foreman.
+
+    Args:
+        allocation: what to ask for.
+        cluster: signal, requeue policy, modules and set-up lines.
+        name: of the job.
+        folder: where the batch script's output goes.
+        command: the foreman, a shell command. It replaces the shell, which would neither pass on signals nor survive
+            them.
+        dependency: as `--dependency` takes it.
+    """
+    log = f"{str(folder).replace('%', '%%')}/%j_0_log"
+    job: dict[str, Option | None] = {
+        "job-name": name,
+        "output": f"{log}.out",
+        "error": f"{log}.err",
+        "open-mode": "append",
+        "requeue" if cluster.requeue else "no-requeue": True,
+        # B: to the batch script alone. Otherwise Slurm sends it to the ranks, and kills those that do not expect it.
+        "signal": f"B:{cluster.signal}@{cluster.signal_lead_seconds}",
+        "dependency": dependency,
+    }
+    lines = ["#!/bin/bash"]
+    for number, component in enumerate(allocation.components):
+        if number:
+            lines.append("#SBATCH hetjob")
+        lines += _options({**({} if number else job), "time": allocation.minutes, **component.options})
+    lines += [f"module load {shlex.quote(module)}" for module in cluster.modules]
+    lines += [*cluster.setup, "export SUBMITIT_EXECUTOR=slurm"]
+    # submitit asks for USR2 unless told otherwise.
+    lines += [f"export SUBMITIT_PREEMPT_SIGNAL={cluster.signal}"] if cluster.signal != "USR2" else []
+    return "\n".join([*lines, f"exec {command}", ""])
+
+
+def _options(options: Mapping[str, Option | None]) -> Iterator[str]:
+    for name, value in options.items():
+        if value is True:
+            yield f"#SBATCH --{name}"
+        elif value is not None:
+            yield f"#SBATCH --{name}={shlex.quote(str(value))}"

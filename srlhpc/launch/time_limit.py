@@ -1,0 +1,46 @@
+"""Time limits as Slurm takes them, and as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from srlhpc.objects import UserError
+
+_MOST_MINUTES = 366 * 24 * 60
+_UNITS = {"m": 1, "min": 1, "h": 60, "d": 24 * 60}
+
+
+def minutes_of(text: str) -> int:
+    """A time limit in whole minutes, rounded up.
+
+    Args:
+        text: minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S as for Slurm, or a number with m, h or d.
+
+    Raises:
+        UserError: it is none of these, or not between a minute and a year.
+    """
+    minutes = _minutes(text.strip())
+    if minutes is None:
+        raise UserError(f"--time: '{text}' is no time limit; write minutes, 12:00:00, 2-00:00:00, 90m, 12h or 2d")
+    if not 0 < minutes <= _MOST_MINUTES:
+        raise UserError(f"--time: '{text}' must be at least a minute and at most a year")
+    return math.ceil(minutes)
+
+
+def _minutes(text: str) -> float | None:
+    if match := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(m|min|h|d)", text, re.ASCII):
+        return float(match[1]) * _UNITS[match[2]]
+    if match := re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})(?::([0-9]{1,6}))?(?::([0-9]{1,6}))?", text, re.ASCII):
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return days * 24 * 60 + hours * 60 + minutes + seconds / 60
+    if match := re.fullmatch(r"(?:([0-9]{1,6}):)?([0-9]{1,9}):([0-9]{1,6})", text, re.ASCII):
+        hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return hours * 60 + minutes + seconds / 60
+    return float(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else None
+
+
+def hours_text(minutes: int) -> str:
+    """Minutes as Slurm shows them: `1-02:30:00`."""
+    days, rest = divmod(minutes, 24 * 60)
+    return f"{days}-" * bool(days) + f"{rest // 60:02}:{rest % 60:02}:00"
