@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # Everything that the jobs in jobs/ need.
 EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video
 
-.PHONY: run venv venv-test test lint types format clean
+.PHONY: run venv venv-test test lint types format slurm-lab slurm-lab-stop clean
 
 run: venv
 	$(BIN)/srlhpc run jobs/cartpole.yaml
@@ -34,6 +34,13 @@ format: venv-test
 test-mpi-%: export OMP_NUM_THREADS ?= 1
 test-mpi-%: venv-test
 	$(BIN)/mpiexec -n $* $(BIN)/python -m pytest -q -m mpi -p no:cacheprovider
+
+# A real Slurm cluster on this machine, for the tests marked `slurm`; prints the SLURM_CONF to export.
+slurm-lab:
+	@tests/slurm/lab/start.sh
+
+slurm-lab-stop:
+	@tests/slurm/lab/stop.sh
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -15,6 +15,7 @@ from srlhpc.objects import ClusterError, UserError, did_you_mean
 
 COMMANDS = {
     "run": "Train here, with live progress.",
+    "submit": "Train on a Slurm cluster.",
     "resume": "Go on from the newest whole checkpoint.",
     "status": "Where runs stand.",
     "logs": "What the ranks wrote.",
@@ -23,6 +24,7 @@ COMMANDS = {
     "eval": "Play episodes with a run's policy.",
     "plot": "Returns against steps or seconds.",
     "checkpoint": "What is inside a checkpoint, and whether it is whole.",
+    "cluster": "Cluster profiles: a first one, and what is free.",
     "spec": "The resolved spec of a job, its schema, its plan.",
 }
 """Each is a module of this package that offers `command`; in the order of the help."""

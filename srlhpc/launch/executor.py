@@ -148,6 +148,6 @@ def start_estimate(text: str) -> str:
     except SlurmRefused:
         raise
     except ClusterError as error:
-        return f"not available ({str(error).splitlines()[0]})"
+        return f"not available ({str(error).partition('. ')[0].splitlines()[0]})"
     lines = [line.removeprefix("sbatch: ").strip() for line in said.splitlines() if " to start at " in line]
     return "; ".join(lines) or "not available (Slurm gives none)"

@@ -44,3 +44,9 @@ def hours_text(minutes: int) -> str:
     """Minutes as Slurm shows them: `1-02:30:00`."""
     days, rest = divmod(minutes, 24 * 60)
     return f"{days}-" * bool(days) + f"{rest // 60:02}:{rest % 60:02}:00"
+
+
+def slurm_minutes(text: str) -> int | None:
+    """A time limit as Slurm's commands print it; None for no limit, or for one that is not set."""
+    minutes = _minutes(text)
+    return None if minutes is None else math.ceil(minutes)
