@@ -3,8 +3,8 @@
     python benchmarks/training_cpu.py jobs/pong.yaml --set trainers.precision=float32 --warm 8 --window 30
 
 The window starts `--warm` seconds after the first trained step and ends `--window` seconds later; CPU time is user and
-system time of the foreman and everything below it, read from /proc when `status.json` is replaced. Memory is the largest
-sum of PSS that was seen.
+system time of the foreman and everything below it, read from /proc when `status.json` is replaced. Memory is the
+largest sum of PSS that was seen.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,41 +66,44 @@ def pss_bytes(pids: list[int]) -> int:
     return total
 
 
-def measure(job: str, overrides: list[str], warm: float, window: float, python: str) -> dict[str, Any]:
-    """Runs the job until the window has passed, then stops it."""
-    root = Path(tempfile.mkdtemp(prefix="srlhpc-bench-"))
-    sets = [argument for override in overrides for argument in ("--set", override)]
-    command = [python, "-m", "srlhpc.cli.main", "run", job, "--root", str(root), "--name", "bench", *sets]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    status_file = root / "bench" / "status.json"
-    first: float | None = None
-    begin: tuple[float, float, int] | None = None
-    end: tuple[float, float, int] | None = None
-    pss, seen = 0, 0.0
+def reports(process: subprocess.Popen[bytes], status_file: Path) -> Iterator[int]:
+    """Trained steps, each time `status.json` is replaced, until the run ends."""
+    seen = 0.0
     while process.poll() is None:
         time.sleep(0.05)
         try:
             status = json.loads(status_file.read_text())
         except (OSError, ValueError):
             continue
-        if status["time"] == seen or not status["steps"]:
+        if status["time"] != seen and status["steps"]:
+            seen = status["time"]
+            yield int(status["steps"])
+
+
+def measure(job: str, overrides: list[str], warm: float, window: float, python: str) -> dict[str, Any]:
+    """Runs the job until the window has passed, then stops it."""
+    root = Path(tempfile.mkdtemp(prefix="srlhpc-bench-"))
+    sets = [argument for override in overrides for argument in ("--set", override)]
+    command = [python, "-m", "srlhpc.cli.main", "run", job, "--root", str(root), "--name", "bench", *sets]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    first = 0.0
+    looks: list[tuple[float, float, int]] = []
+    pss = 0
+    for steps in reports(process, root / "bench" / "status.json"):
+        first = first or time.time()
+        if time.time() < first + warm:
             continue
-        seen = status["time"]
         pids = tree(process.pid)
-        now = (time.time(), cpu_seconds(pids), int(status["steps"]))
-        first = first or now[0]
-        if begin is None and now[0] >= first + warm:
-            begin = now
-        if begin is not None:
-            end = now
-            pss = max(pss, pss_bytes(pids))
-            if now[0] >= begin[0] + window:
-                break
+        looks.append((time.time(), cpu_seconds(pids), steps))
+        pss = max(pss, pss_bytes(pids))
+        if looks[-1][0] >= looks[0][0] + window:
+            break
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         process.wait()
-    if begin is None or end is None or end[2] == begin[2]:
+    if len(looks) < 2 or looks[0][2] == looks[-1][2]:
         raise SystemExit("the run ended before the window: give the job more steps")
+    begin, end = looks[0], looks[-1]
     steps, cpu, wall = end[2] - begin[2], end[1] - begin[1], end[0] - begin[0]
     return {
         "job": job,
@@ -123,9 +127,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable)
     arguments = parser.parse_args()
     for _ in range(arguments.repeat):
-        result = measure(
-            arguments.job, arguments.overrides, arguments.warm, arguments.window, arguments.python
-        )
+        result = measure(arguments.job, arguments.overrides, arguments.warm, arguments.window, arguments.python)
         print(json.dumps(result))
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from srlhpc.cli.options import open_run, root_option, say, set_option
+from srlhpc.objects import UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from srlhpc.data.checkpoint_folder import Newest
     from srlhpc.launch.ranks import Plan
-    from srlhpc.launch.rundir import RunPaths
+    from srlhpc.launch.rundir import AttemptPaths, RunPaths
     from srlhpc.specs.experiment import ExperimentSpec
 
 
@@ -45,8 +46,7 @@ def command(run: str, overrides: tuple[str, ...], root: str | None) -> None:
         say(f"run {paths.name} is finished ({state['reason']}); to go on, extend it: --set stop.steps=...")
         return
     last = paths.last_attempt()
-    description = (read_json(last.attempt) if last else None) or {}
-    serial = bool(description.get("serial", False))
+    serial = _was_serial(last) if last else False
     check_launcher(serial)
     check_devices(spec)
     made = plan(spec, probe_spaces(spec.environment), serial=serial)
@@ -59,6 +59,19 @@ def command(run: str, overrides: tuple[str, ...], root: str | None) -> None:
         write_atomically(paths.spec, dump_experiment(spec).encode())
         outcome = run_attempt(paths, lease, made, overrides, checkpoint, serial=serial)
     sys.exit(outcome.exit_code)
+
+
+def _was_serial(last: AttemptPaths) -> bool:
+    """Whether the run is one in a single process, by either file that says so."""
+    from srlhpc.data.atomic import read_json
+
+    for path in (last.attempt, last.plan):
+        if isinstance(serial := (read_json(path) or {}).get("serial"), bool):
+            return serial
+    raise UserError(
+        f"{last.attempt} and {last.plan} cannot be read, so it is not known whether the run is serial; "
+        f'write {{"serial": false}} (or true) into the first'
+    )
 
 
 def _newest(paths: RunPaths) -> Path | None:

@@ -10,7 +10,7 @@ from srlhpc.launch.ranks import Plan, RolePlan
 from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.wiring import Wiring
 from srlhpc.objects import load_module
-from srlhpc.roles.actor import Actor, Group
+from srlhpc.roles.actor import Actor, Group, StepError
 from srlhpc.roles.group import SeatRecorder
 
 
@@ -29,7 +29,13 @@ def _group(plan: Plan, role: RolePlan, place: int, wiring: Wiring) -> Group:
         return seed_of(spec.seed, "environment", role.index, place, start)
 
     module = load_module(spec.environment.factory, "envs")
-    environment = module.build(spec.environment, copies=spec.actors.environments, seed=seed(0))
+    try:
+        environment = module.build(spec.environment, copies=spec.actors.environments, seed=seed(0))
+    except Exception as error:
+        raise StepError(
+            f"environment {spec.environment.factory} cannot be built on rank {role.rank} ({role.label}): "
+            f"{type(error).__name__}: {error}"
+        ) from error
     seats = {seat.policy: (seat.kind, _recorder(plan, role, number, seat.policy, wiring)) for seat in plan.seats}
     return Group(number, environment, seats, seed)
 

@@ -95,7 +95,12 @@ def create_run(root: Path, name: str | None, job: str, spec_text: str, seed: int
 def all_runs(root: Path) -> list[RunPaths]:
     """Every run under a root, oldest first."""
     found = [(read_json(file), RunPaths(file.parent)) for file in root.glob("*/run.json")]
-    return [paths for _, paths in sorted((str((run or {}).get("id", "")), paths) for run, paths in found)]
+    return [
+        paths
+        for _, paths in sorted(
+            ((str((run or {}).get("id", "")), paths) for run, paths in found), key=lambda pair: (pair[0], pair[1].name)
+        )
+    ]
 
 
 def find_run(root: Path, wanted: str) -> RunPaths:

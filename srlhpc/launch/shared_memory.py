@@ -13,7 +13,7 @@ import os
 import select
 from pathlib import Path
 
-from srlhpc.data.atomic import read_json
+from srlhpc.data.atomic import read_json, write_atomically
 from srlhpc.launch.lease import put_away_dead, read_lease
 from srlhpc.launch.local import FLAVOUR_VARIABLE
 from srlhpc.launch.processes import is_used, kill_processes_of
@@ -27,17 +27,17 @@ _PATTERNS = ("mpich_shm_{}_0", "mpich_vci_{}_0")
 
 
 def write_down_names(attempt: AttemptPaths) -> None:
-    """Writes down what MPICH will make. Every rank may call it, before MPI_Init; rank 0 does it, others do nothing.
+    """Writes down what MPICH will make. Every rank calls it, before MPI_Init, since any of them may make the files.
 
     Only MPICH's own mpiexec is asked: others use the same variables and speak another protocol.
     """
     descriptor = os.environ.get("PMI_FD")
-    if os.environ.get("PMI_RANK") != "0" or os.environ.get(FLAVOUR_VARIABLE) != "mpich" or descriptor is None:
+    if os.environ.get(FLAVOUR_VARIABLE) != "mpich" or descriptor is None or attempt.shared_memory.exists():
         return
     space = _key_value_space(int(descriptor))
     if space:
         names = [pattern.format(f"{_fnv1a(space):x}") for pattern in _PATTERNS]
-        attempt.shared_memory.write_text("".join(f"{name}\n" for name in names))
+        write_atomically(attempt.shared_memory, "".join(f"{name}\n" for name in names).encode())
 
 
 def remove_leftovers(attempt: AttemptPaths) -> list[Path]:

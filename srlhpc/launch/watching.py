@@ -78,10 +78,10 @@ class AttemptWatch:
             ends = read_ends(self._attempt)
             if len(ends) == len(self._ranks):
                 clock.start("gone", 2.0)
+            self.was_up = self._look_at_status(ends) or self.was_up
             self._check_losses(ends, clock)
             if self._attempt.outcome.exists():
                 clock.start("leave", self._limits.leave)
-            self.was_up = self._look_at_status(ends) or self.was_up
             if not self.was_up and clock.passed("start"):
                 return self._late(ends)
             if any(clock.passed(name) for name in ("gone", "lost", "leave")):
@@ -98,7 +98,8 @@ class AttemptWatch:
                 continue
             self._said_lost.add(end.rank)
             label = self._ranks[end.rank].label
-            expendable = label.startswith(_EXPENDABLE)
+            # Before all are up, the others wait for it inside MPI.
+            expendable = label.startswith(_EXPENDABLE) and self.was_up
             if not self._attempt.outcome.exists():
                 self._progress.say(f"{label} (rank {end.rank}) {self._why(end, expendable)}")
             if not expendable:

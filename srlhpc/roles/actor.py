@@ -20,6 +20,7 @@ from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
 from srlhpc.environment import Environment, Episode, Step
 from srlhpc.roles.group import SeatRecorder
 from srlhpc.roles.role import Role
+from srlhpc.roles.step_check import StepCheck
 
 Array = NDArray[Any]
 
@@ -49,6 +50,7 @@ class Group:
         self.steps = 0
         self._recorders = [(kind, recorder) for kind, recorder in seats.values()]
         self._seed = seed
+        self._check = StepCheck(environment.spaces, environment.copies)
         self._step: Step | None = None
         self._waiting = False
         self._actions: dict[str, Array] = {
@@ -63,6 +65,7 @@ class Group:
         for _, recorder in self._recorders:
             recorder.start_over()
         self._step = self.environment.reset(self._seed(start))
+        self._check(self._step)
 
     @property
     def is_waiting(self) -> bool:
@@ -93,6 +96,7 @@ class Group:
         for kind, recorder in self._recorders:
             recorder.act(self._actions[kind])
         self._step = step = self.environment.step(self._actions)
+        self._check(step)
         for kind, recorder in self._recorders:
             recorder.finish_record(step.kinds[kind])
         self.steps += 1
@@ -146,7 +150,10 @@ class Actor(Role):
     def start(self, start: int) -> None:
         """Begins new episodes in all groups; not needed after `load_state`."""
         for group in self._groups:
-            group.begin(start)
+            try:
+                group.begin(start)
+            except Exception as error:
+                raise StepError(f"{self._where}, group {group.number}, reset: {_one_line(error)}") from error
 
     def poll(self) -> bool:
         if self._stopping:
@@ -169,9 +176,8 @@ class Actor(Role):
         try:
             step = group.step()
         except Exception as error:
-            raise StepError(
-                f"{self._where}, group {group.number}, step {group.steps + 1}: {type(error).__name__}: {error}"
-            ) from error
+            where = f"{self._where}, group {group.number}, step {group.steps + 1}"
+            raise StepError(f"{where}: {_one_line(error)}") from error
         self._stepping_seconds += self._clock() - begun
         self._steps_acted += group.environment.copies
         for episode in step.episodes:
@@ -235,6 +241,10 @@ class Actor(Role):
     def close(self) -> None:
         for group in self._groups:
             group.environment.close()
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _size(episode: Mapping[str, Any]) -> int:

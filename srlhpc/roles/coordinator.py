@@ -312,7 +312,7 @@ class Coordinator(Role):
                 "ranks": [self._rank(record, now) for record in self._liveness.records],
             },
         )
-        if self._progress.updates > self._metrics_updates or self._ended:
+        if self._progress.updates > self._metrics_updates:
             self._metrics_updates = self._progress.updates
             line = {"time": time.time(), "attempt": self._attempt, **summary, **self._progress.details()}
             with self._files.metrics.open("a") as file:

@@ -46,6 +46,11 @@ class Staging:
         self.steps = 0
 
     @property
+    def columns(self) -> int:
+        """B, fragments of a whole batch."""
+        return self._blocks * self._columns
+
+    @property
     def is_full(self) -> bool:
         return self.filled == self._blocks
 

@@ -8,6 +8,7 @@ Streams are served at every yield of an update, since MPI moves nothing while no
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,11 @@ from srlhpc.roles.parts import PartSender
 from srlhpc.roles.role import Role
 from srlhpc.roles.staging import Staging
 
+log = logging.getLogger(__name__)
+
 _BUSY_SECONDS = 100e-6
+MOST_EVENTS = 50
+"""Updates that are told in one report; of more, which a slow coordinator leaves waiting, only the newest are."""
 
 
 class AgreeingReducer(Reducer, Protocol):
@@ -120,6 +125,7 @@ class Trainer(Role):
         self._ended = False
         self._events: list[dict[str, Any]] = []
         self._steps_trained = 0
+        self._empty_batches = 0
         self._computing_seconds = 0.0
         self._begun = clock()
         self._life = self._live()
@@ -206,9 +212,20 @@ class Trainer(Role):
             full, stop, steps, valid = yield from self._reducer.agree(flags)
             if stop:
                 break
-            if full == self._reducer.trainers:
+            if full == self._reducer.trainers and valid:
                 yield from self._update(int(steps), int(valid))
+            elif full == self._reducer.trainers:
+                self._skip_empty_batch()
         yield from self._end()
+
+    def _skip_empty_batch(self) -> None:
+        """No agent was in the game in any record of any trainer: there is nothing to learn."""
+        if not self._empty_batches:
+            log.warning("a batch has no valid record (is any agent alive?); such batches are skipped")
+        self._empty_batches += 1
+        if self._granter is not None:
+            self._granter.lose(self._filling.columns)
+        self._filling.clear()
 
     def _update(self, steps: int, valid: int) -> Generator[None]:
         staged, self._filling = self._filling, self._spare
@@ -227,6 +244,7 @@ class Trainer(Role):
         every = self._settings.checkpoint_updates
         if every is not None and (self._totals.updates % every == 0 or self._totals.updates == 1):
             self._due = True
+        del self._events[: -MOST_EVENTS + 1]
         self._events.append(
             {
                 "policy": self._settings.policy,
@@ -309,6 +327,7 @@ class Trainer(Role):
             "computing_seconds": self._computing_seconds,
             "seconds": self._clock() - self._begun,
             "dropped_fragments": self._totals.dropped_fragments,
+            "empty_batches": self._empty_batches,
         }
 
     @property

@@ -58,7 +58,7 @@ class PolicySpec(Spec):
             )
         if self.batch.burn_in_steps >= self.batch.fragment_steps:
             raise refusal(
-                f"is {self.batch.burn_in_steps}; it must be at most fragment_steps ({self.batch.fragment_steps}).",
+                f"is {self.batch.burn_in_steps}; it must be less than fragment_steps ({self.batch.fragment_steps}).",
                 *("batch", "burn_in_steps"),
             )
         self.algorithm.check(self.batch, self.network)

@@ -29,7 +29,7 @@ def probe_spaces(settings: EnvironmentSettings, timeout_seconds: float = TIMEOUT
     if spaces is None:
         spaces = Spaces.from_json(_ask_subprocess(settings, timeout_seconds))
     if not spaces.kinds or not all(kind.agents for kind in spaces.kinds):
-        raise UserError(f"environment '{settings.factory}' has no agents: its spaces are {spaces}")
+        raise UserError(f"environment '{settings.factory}' has no agents, so there is nothing to train")
     return spaces
 
 
