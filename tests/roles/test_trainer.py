@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from srlhpc.objects import ClusterError
-from srlhpc.roles.trainer import load_part
+from srlhpc.roles.trainer import MOST_EVENTS, load_part
 from tests.roles.counting_policy import CountingPolicy
 from tests.roles.training import BLOCKS, LAYOUT, A, E, FakeAlgorithm, LockStep, T, Training
 
@@ -413,3 +413,24 @@ def test_stop_told_to_one_stops_both_at_the_same_version() -> None:
     assert one.trainer.is_done
     assert other.trainer.is_done
     assert reducer.rounds[-1] == []
+
+
+def test_batch_without_a_valid_record_is_skipped_and_the_next_one_trained() -> None:
+    training = Training()
+    for _ in range(BLOCKS):
+        training.send(valid=False)
+    training.poll()
+    assert (training.trainer.version, len(training.algorithm.batches)) == (0, 0)
+    assert training.trainer.counters()["empty_batches"] == 1
+    full(training)
+    training.poll()
+    assert (training.trainer.version, len(training.algorithm.batches)) == (1, 1)
+
+
+def test_report_when_the_coordinator_was_slow_tells_the_newest_updates_only() -> None:
+    training = Training()
+    for _ in range(MOST_EVENTS + 3):
+        full(training)
+        training.poll()
+    told = [event["updates"] for event in training.report().updates]
+    assert told == list(range(4, MOST_EVENTS + 4))

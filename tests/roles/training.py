@@ -148,18 +148,18 @@ class Training:
     def _staging(self) -> Staging:
         return Staging(LAYOUT, BLOCKS, E * A, torch.device("cpu"))
 
-    def send(self, actor: int = 0, *, version: int = 0) -> None:
-        """A block of random numbers, all of whose records are valid."""
+    def send(self, actor: int = 0, *, version: int = 0, valid: bool = True) -> None:
+        """A block of random numbers, all of whose records are valid, or none."""
         message = self.outboxes[actor].acquire()
         assert message is not None
         for name, array in message.fields.items():
             array[...] = self._random.integers(0, 2, array.shape)
             if name == "valid":
-                array[...] = True
+                array[...] = valid
         message.fields["versions"][...] = version
         message.header[BlockHeader.OLDEST_VERSION] = version
-        message.header[BlockHeader.VALID] = T * E * A
-        message.header[BlockHeader.STEPS] = T * E
+        message.header[BlockHeader.VALID] = T * E * A * valid
+        message.header[BlockHeader.STEPS] = T * E * valid
         self.sent.append({name: array.copy() for name, array in message.fields.items()})
         self.outboxes[actor].send(message)
 
