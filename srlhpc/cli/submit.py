@@ -51,6 +51,8 @@ def command(
         raise UserError(f"--chain: is {chain}; it must be at least 1 and at most {MOST_CHAINED}")
     if name is not None:
         check_name(name, runs_root(root))
+    if not str(runs_root(root)).isprintable():
+        raise UserError(f"--root: {str(runs_root(root))!r} has characters that a batch script cannot hold")
     where, read = read_cluster(cluster), load_job(job, overrides)
     profile = where.profile.model_copy(update={"requeue": False}) if chain > 1 else where.profile
     minutes = profile.time_minutes if limit is None else minutes_of(limit)

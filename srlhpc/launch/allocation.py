@@ -7,7 +7,9 @@ Ranks of a node share its CPUs, so a trainer with eight threads and seven actors
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -119,8 +121,8 @@ def allocate(plan: Plan, cluster: ClusterProfile, time_minutes: int) -> Allocati
     """
     placed = [_place(rank, plan.spec, cluster) for rank in plan.ranks]
     if "coordinator" not in cluster.roles and len(placed) > 1:
-        beside = placed[1].wants.model_copy(update={"gpus_per_rank": 0.0})
-        placed[0] = placed[0]._replace(role=placed[1].role, wants=beside)
+        own = {"gpus_per_rank": 0.0, "memory_mb_per_rank": placed[0].wants.memory_mb_per_rank, "ranks_per_node": None}
+        placed[0] = placed[0]._replace(wants=placed[1].wants.model_copy(update=own))
     _check_time(cluster, time_minutes, [entry.wants.partition for entry in placed])
     groups = [part for group in _alike(placed) for part in _without_idle_gpus(group, cluster)]
     return Allocation(tuple(_component(group, cluster) for group in groups), time_minutes)
@@ -203,11 +205,9 @@ class _Node(NamedTuple):
     gpus: int
     memory_mb: int
 
-    def fits(self, facts: PartitionFacts, most_ranks: int | None) -> bool:
-        fullest = self.tasks[0]
+    def fits(self, facts: PartitionFacts) -> bool:
         pairs = (
-            (fullest, most_ranks),
-            (fullest * self.cpus_per_task, facts.cpus_per_node),
+            (self.tasks[0] * self.cpus_per_task, facts.cpus_per_node),
             (self.gpus, facts.gpus_per_node),
             (self.memory_mb, facts.memory_mb_per_node),
             (len(self.tasks), facts.nodes),
@@ -215,14 +215,17 @@ class _Node(NamedTuple):
         return all(most is None or wanted <= most for wanted, most in pairs)
 
 
-def _spread(group: Sequence[_Placed], nodes: int) -> _Node:
-    """Ranks in even blocks."""
+def _blocks(group: Sequence[_Placed], nodes: int) -> list[Sequence[_Placed]]:
+    """Ranks node by node, in even blocks."""
     each, more = divmod(len(group), nodes)
-    tasks = tuple(each + (node < more) for node in range(nodes))
-    starts = [sum(tasks[:node]) for node in range(nodes)]
-    blocks = [group[start : start + count] for start, count in zip(starts, tasks, strict=True)]
+    starts = [node * each + min(node, more) for node in range(nodes + 1)]
+    return [group[start:end] for start, end in itertools.pairwise(starts)]
+
+
+def _spread(group: Sequence[_Placed], nodes: int) -> _Node:
+    blocks = _blocks(group, nodes)
     return _Node(
-        tasks,
+        tuple(len(block) for block in blocks),
         max(math.ceil(sum(entry.cpus for entry in block) / len(block)) for block in blocks),
         max(math.ceil(sum(entry.gpus for entry in block)) for block in blocks),
         max(sum(entry.wants.memory_mb_per_rank or 0 for entry in block) for block in blocks),
@@ -230,8 +233,13 @@ def _spread(group: Sequence[_Placed], nodes: int) -> _Node:
 
 
 def _fits(group: Sequence[_Placed], nodes: int, cluster: ClusterProfile) -> bool:
-    most = min((entry.wants.ranks_per_node for entry in group if entry.wants.ranks_per_node), default=None)
-    return _spread(group, nodes).fits(cluster.facts(group[0].wants.partition), most)
+    most = {entry.role: entry.wants.ranks_per_node for entry in group}
+    is_crowded = any(
+        count > (most[role] or count)
+        for block in _blocks(group, nodes)
+        for role, count in Counter(entry.role for entry in block).items()
+    )
+    return not is_crowded and _spread(group, nodes).fits(cluster.facts(group[0].wants.partition))
 
 
 def _component(group: Sequence[_Placed], cluster: ClusterProfile) -> Component:
@@ -286,7 +294,7 @@ def _too_full(group: Sequence[_Placed], cluster: ClusterProfile, wanted: int | N
     if facts.gpus_per_node == 0 and any(entry.gpus for entry in group):
         role = next(entry.role for entry in group if entry.gpus)
         return f"roles.{role}.partition: is '{partition}', whose nodes have no GPUs, but {role} needs one a rank"
-    counts = {role: sum(entry.role == role for entry in group) for role in dict.fromkeys(entry.role for entry in group)}
+    counts = Counter(entry.role for entry in group)
     node = _spread(group, wanted or min(facts.nodes or len(group), len(group)))
     have = {"CPUs": facts.cpus_per_node, "GPUs": facts.gpus_per_node, "MB": facts.memory_mb_per_node}
     known = ", ".join(f"{count} {unit}" for unit, count in have.items() if count is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,22 @@ class ForemanExecutor(SlurmExecutor):
         cluster: the profile.
         name: of the job.
         dependency: as `--dependency` takes it.
+        record: called with the job's id before its foreman can start.
     """
 
     def __init__(
-        self, folder: Path, allocation: Allocation, cluster: ClusterProfile, *, name: str, dependency: str | None
+        self,
+        folder: Path,
+        allocation: Allocation,
+        cluster: ClusterProfile,
+        *,
+        name: str,
+        dependency: str | None,
+        record: Callable[[str], None],
     ) -> None:
         super().__init__(folder, max_num_timeout=cluster.requeues, python=shlex.quote(cluster.interpreter))
         self._allocation, self._cluster, self._name, self._dependency = allocation, cluster, name, dependency
+        self._record = record
         # submitit counts a signal as a time-out by this limit.
         self.update_parameters(time=allocation.minutes, use_srun=False)
 
@@ -73,6 +82,8 @@ class ForemanExecutor(SlurmExecutor):
             script.unlink()
             raise
         job_id = said.strip().splitlines()[-1].partition(";")[0]
+        # A foreman waits for the pickle, which submitit moves to its place after this method.
+        self._record(job_id)
         job: SlurmJob[Any] = SlurmJob(folder=self.folder, job_id=job_id, tasks=[0])
         job.paths.move_temporary_file(script, "submission_file")
         return job
@@ -113,23 +124,22 @@ def submit_foreman(
     if not slurm_is_here():
         raise ClusterError(no_slurm("sbatch"))
     paths.slurm_folder.mkdir(exist_ok=True)
-    executor = ForemanExecutor(paths.slurm_folder, allocation, cluster, name=paths.name, dependency=dependency)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        job = executor.submit(SlurmForeman(str(paths.folder)))
-    write_json(paths.allocation, allocation.to_json())
-    before = read_json(paths.slurm) or {}
-    entry = {"id": job.job_id, "submitted": time.time(), "dependency": dependency}
-    write_json(
-        paths.slurm,
-        {
+
+    def record(job_id: str) -> None:
+        jobs = (read_json(paths.slurm) or {}).get("jobs", [])
+        content = {
             "cluster": cluster.model_dump(mode="json"),
-            "jobs": [*before.get("jobs", []), entry],
+            "jobs": [*jobs, {"id": job_id, "submitted": time.time(), "dependency": dependency}],
             "minutes": minutes,
             "allocation": allocation.to_json(),
-        },
+        }
+        write_json(paths.allocation, allocation.to_json())
+        write_json(paths.slurm, content)
+
+    executor = ForemanExecutor(
+        paths.slurm_folder, allocation, cluster, name=paths.name, dependency=dependency, record=record
     )
-    return str(job.job_id)
+    return str(executor.submit(SlurmForeman(str(paths.folder))).job_id)
 
 
 def start_estimate(text: str) -> str:

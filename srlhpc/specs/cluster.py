@@ -75,7 +75,7 @@ class RoleResources(Spec):
     memory_mb_per_rank: PositiveInt | None = None
     """Memory of each rank in MB; null: what the partition gives by default."""
     ranks_per_node: PositiveInt | None = None
-    """Most ranks on one node; null: as many as fit by `partitions`."""
+    """Most ranks of this role on one node; null: as many as fit by `partitions`."""
     nodes: PositiveInt | None = None
     """Nodes to spread the ranks over; null: as few as hold them."""
     exclusive: bool = False

@@ -1,0 +1,198 @@
+"""From a plan and a profile to what Slurm is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srlhpc.launch.allocation import Allocation, allocate
+from srlhpc.launch.allocation_table import rank_map, resources_table
+from srlhpc.launch.plan import plan
+from srlhpc.launch.ranks import Plan
+from srlhpc.objects import UserError
+from srlhpc.specs.cluster import ClusterProfile
+from srlhpc.specs.experiment import ExperimentSpec
+from tests.launch.making_runs import settings
+from tests.scripted import scripted_spaces
+
+NODES = {"cpus_per_node": 8, "nodes": 4, "max_minutes": 600}
+CPU = {"partition": "cpu"}
+GPU = {"partition": "gpu", "gpus_per_rank": 1}
+PARTITIONS = {"cpu": {**NODES, "gpus_per_node": 0}, "gpu": {**NODES, "gpus_per_node": 2}}
+TWO_TYPES = {"default": CPU, "trainer": GPU, "policy_server": {"partition": "gpu"}}
+
+
+def made(trainers: int = 2, actors: int = 4, **changes: Any) -> Plan:
+    ranks = {
+        "actors": {"ranks": actors, "ring": 2, "environments": 4},
+        "trainers": {"ranks": trainers, "device": "cpu"},
+    }
+    job = settings({"factory": "catch"}, **{"stop": {"updates": 1}, **ranks, **changes})
+    return plan(ExperimentSpec.model_validate(job), scripted_spaces({"agent": ("agent",)}))
+
+
+def profile(roles: dict[str, Any], **changes: Any) -> ClusterProfile:
+    return ClusterProfile.model_validate({"roles": roles, "partitions": PARTITIONS, **changes})
+
+
+def refusal(plan: Plan, cluster: ClusterProfile, minutes: int = 60) -> str:
+    with pytest.raises(UserError) as caught:
+        allocate(plan, cluster, minutes)
+    return str(caught.value)
+
+
+def test_roles_when_one_node_type_serves_them_all_then_one_component() -> None:
+    allocation = allocate(made(actors=4), profile({"default": CPU}), 60)
+    assert [(each.first_rank, each.ranks, each.nodes) for each in allocation.components] == [(0, 8, 1)]
+
+
+def test_roles_when_on_two_node_types_then_coordinator_trainers_and_servers_come_first() -> None:
+    gpu, cpu = allocate(made(), profile({**TWO_TYPES, "actor": {"ranks_per_node": 2}}), 60).components
+    assert gpu.options == {
+        "partition": "gpu",
+        "nodes": 1,
+        "ntasks": 4,
+        "ntasks-per-node": 4,
+        "cpus-per-task": 1,
+        "gpus-per-node": "2",
+    }
+    assert (cpu.options["partition"], cpu.first_rank, cpu.ranks, cpu.tasks) == ("cpu", 4, 4, (2, 2))
+
+
+def test_coordinator_when_the_profile_names_it_then_where_it_says() -> None:
+    components = allocate(made(), profile({**TWO_TYPES, "coordinator": CPU}), 60).components
+    assert [each.options["partition"] for each in components] == ["cpu", "gpu", "cpu"]
+
+
+def test_ranks_when_they_do_not_divide_evenly_then_the_first_nodes_have_one_more() -> None:
+    actors = allocate(made(actors=5), profile({**TWO_TYPES, "actor": {"nodes": 2}}), 60).components[1]
+    assert actors.tasks == (3, 2)
+    assert [actors.node_of(rank) for rank in range(4, 9)] == [0, 0, 0, 1, 1]
+
+
+def test_trainers_when_a_node_has_too_few_gpus_then_more_nodes() -> None:
+    gpu = allocate(made(trainers=4), profile({**TWO_TYPES, "policy_server": CPU}), 60).components[0]
+    assert (gpu.nodes, gpu.tasks, gpu.options["gpus-per-node"], gpu.gpus) == (2, (3, 2), "2", 4)
+
+
+def test_gpus_when_two_ranks_share_one_then_half_as_many_are_asked_for() -> None:
+    roles = {**TWO_TYPES, "trainer": {**GPU, "gpus_per_rank": 0.5, "gpu_type": "a100"}, "policy_server": CPU}
+    assert allocate(made(), profile(roles), 60).components[0].options["gpus-per-node"] == "a100:1"
+
+
+def test_many_actors_when_on_the_trainers_partition_then_no_gpus_beside_them() -> None:
+    roles = {"default": {"partition": "gpu"}, "trainer": {"gpus_per_rank": 1}}
+    learning, acting = allocate(made(actors=16), profile(roles), 60).components
+    assert (learning.ranks, learning.gpus, acting.gpus) == (3, 2, 0)
+    assert "gpus-per-node" not in acting.options
+
+
+def test_cpus_when_ranks_of_a_node_want_different_numbers_then_they_share_the_sum() -> None:
+    roles = {"default": CPU, "trainer": {"partition": "cpu", "cpus_per_rank": 4}}
+    (all_ranks,) = allocate(made(trainers=1, actors=1), profile(roles), 60).components
+    # A coordinator, a policy server and an actor of one CPU beside a trainer of four: seven for four tasks.
+    assert all_ranks.options["cpus-per-task"] == 2
+
+
+def test_cpus_when_the_profile_does_not_say_then_the_threads_of_the_job() -> None:
+    many = made(1, 1, policy_servers={"threads": 3})
+    (all_ranks,) = allocate(many, profile({"default": {**CPU, "nodes": 4}}), 60).components
+    assert all_ranks.options["cpus-per-task"] == 3
+
+
+def test_memory_when_set_then_the_sum_of_the_fullest_node() -> None:
+    roles = {"default": {**CPU, "memory_mb_per_rank": 100}, "trainer": {"memory_mb_per_rank": 1000}}
+    (all_ranks,) = allocate(made(actors=2), profile(roles), 60).components
+    assert all_ranks.options["mem"] == "2400M"
+
+
+def test_cost_when_nodes_are_shared_then_what_is_asked_for_times_hours() -> None:
+    allocation = allocate(made(), profile(TWO_TYPES), 30)
+    assert (allocation.core_hours, allocation.gpu_hours) == (4.0, 1.0)
+
+
+def test_cost_when_nodes_are_exclusive_then_all_their_cpus() -> None:
+    allocation = allocate(made(), profile({"default": {**CPU, "exclusive": True}}), 60)
+    assert allocation.core_hours == 8.0
+
+
+def test_allocation_when_written_and_read_then_equal() -> None:
+    allocation = allocate(made(), profile(TWO_TYPES, sbatch={"mail-type": "END"}), 60)
+    assert Allocation.from_json(allocation.to_json()) == allocation
+
+
+@given(st.integers(1, 6), st.integers(3, 12), st.sampled_from([1, 2, 4]), st.booleans())
+def test_components_whatever_the_numbers_then_hold_every_rank_once(
+    trainers: int, actors: int, most: int, shared: bool
+) -> None:
+    plan = made(trainers, actors)
+    roles = {"default": CPU} if shared else {**TWO_TYPES, "actor": {"ranks_per_node": most}}
+    partitions = {name: {**facts, "nodes": None} for name, facts in PARTITIONS.items()}
+    allocation = allocate(plan, profile(roles, partitions=partitions), 60)
+    ranks = [n for each in allocation.components for n in range(each.first_rank, each.first_rank + each.ranks)]
+    assert ranks == list(range(len(plan.ranks)))
+    assert all(sum(each.tasks) == each.ranks and len(each.tasks) == each.nodes for each in allocation.components)
+
+
+def test_map_of_ranks_when_shown_then_a_row_for_every_rank_with_component_and_node() -> None:
+    plan = made()
+    lines = rank_map(plan, allocate(plan, profile({**TWO_TYPES, "actor": {"nodes": 2}}), 60))
+    assert lines[1].split() == ["0", "0", "0", "coordinator-0"]
+    assert lines[-1].split() == ["7", "1", "1", "actor-3"]
+
+
+def test_resources_when_shown_then_nodes_gpus_and_cost() -> None:
+    lines = resources_table(allocate(made(), profile(TWO_TYPES), 90))
+    assert "partition gpu, 1 node with 4 ranks, 4 CPUs, 2 GPUs" in lines[0]
+    assert lines[-1] == "time limit 01:30:00: at most 12.0 core-hours, 3.0 GPU-hours a job"
+
+
+def test_trainers_when_cuda_and_the_profile_gives_no_gpu_then_refused() -> None:
+    wants_cuda = made(trainers=1)
+    spec = wants_cuda.spec.model_copy(
+        update={"trainers": wants_cuda.spec.trainers.model_copy(update={"device": "cuda"})}
+    )
+    message = refusal(plan(spec, wants_cuda.spaces), profile({"default": CPU}))
+    assert message.startswith("roles.trainer.gpus_per_rank: is 0, but the job's trainers.device is 'cuda'")
+
+
+def test_gpus_when_the_partition_has_none_then_refused() -> None:
+    message = refusal(made(), profile({"default": CPU, "trainer": {"gpus_per_rank": 1}}))
+    assert message.startswith("roles.trainer.partition: is 'cpu', whose nodes have no GPUs")
+
+
+def test_ranks_when_more_than_all_nodes_hold_then_refused() -> None:
+    message = refusal(made(actors=40), profile(TWO_TYPES))
+    assert message.startswith("roles.actor: 40 ranks (40 actor) do not fit on 4 nodes of partition cpu")
+
+
+def test_ranks_when_more_than_the_named_nodes_hold_then_refused() -> None:
+    message = refusal(made(actors=8), profile({**TWO_TYPES, "actor": {"nodes": 2, "ranks_per_node": 2}}))
+    assert message.startswith("roles.actor: 8 ranks (8 actor) do not fit on 2 nodes")
+
+
+def test_nodes_when_more_than_ranks_then_refused() -> None:
+    message = refusal(made(actors=3), profile({**TWO_TYPES, "actor": {"nodes": 4}}))
+    assert message == "roles.actor.nodes: is 4, for 3 ranks; a node must have at least one"
+
+
+def test_memory_when_only_some_roles_of_a_node_set_it_then_refused() -> None:
+    message = refusal(made(), profile({"default": CPU, "trainer": {"memory_mb_per_rank": 1000}}))
+    assert message.startswith("roles.coordinator.memory_mb_per_rank: is not set, but other roles")
+
+
+def test_cpus_when_fewer_than_threads_then_refused() -> None:
+    message = refusal(made(policy_servers={"threads": 4}), profile({"default": {**CPU, "cpus_per_rank": 2}}))
+    assert message.startswith("roles.policy_server.cpus_per_rank: is 2, but the job gives policy_server-0 4 threads")
+
+
+def test_time_when_longer_than_the_partition_allows_then_refused() -> None:
+    message = refusal(made(), profile(TWO_TYPES), minutes=601)
+    assert message.startswith("partitions.gpu.max_minutes: is 600, but the job asks for 601 minutes")
+
+
+def test_time_when_over_before_the_signal_then_refused() -> None:
+    assert refusal(made(), profile(TWO_TYPES), minutes=1).startswith("signal_lead_seconds: is 90;")
