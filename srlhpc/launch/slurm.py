@@ -29,8 +29,8 @@ _REMEDIES = {
     "time limit is invalid": "ask for less by --time; `sinfo -o '%P %l'` lists the limits of the partitions",
     "time limit exceeds": "ask for less by --time; `sinfo -o '%P %l'` lists the limits of the partitions",
     "Requested time": "ask for less by --time; `sinfo -o '%P %l'` lists the limits of the partitions",
-    "node configuration is not available": "no node has the CPUs, GPUs, memory or constraint that one node is to give; "
-    "lower ranks_per_node or what a rank gets, or raise nodes, in the cluster profile",
+    "node configuration is not available": "no node has the CPUs, GPUs, GPU type or memory that one node is to give; "
+    "lower ranks_per_node or what a rank gets, or raise nodes, or correct gpu_type, in the cluster profile",
     "Node count": "ask for fewer nodes in the cluster profile, or for fewer ranks in the job",
     "Invalid generic resource": "set gpu_type in the cluster profile to a type that `sinfo -o '%P %G'` lists",
     "Invalid feature": "set constraint in the cluster profile to features that `sinfo -o '%P %f'` lists",

@@ -1,0 +1,199 @@
+"""`srlhpc submit` without a cluster: Slurm's commands are faked."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from srlhpc.cli.main import cli
+from srlhpc.launch import executor
+from srlhpc.launch.slurm import SlurmRefused
+from srlhpc.objects import ClusterError, UserError
+
+ROOT = Path(__file__).parents[2]
+JOB = str(ROOT / "jobs" / "catch.yaml")
+LAB = str(ROOT / "jobs" / "clusters" / "lab.yaml")
+
+Slurm = list[tuple[str, ...]]
+
+
+class StandInForeman:
+    """What submitit pickles here."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+
+@pytest.fixture(autouse=True)
+def foreman(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("srlhpc.launch.slurm_foreman")
+    module.SlurmForeman = StandInForeman  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "srlhpc.launch.slurm_foreman", module)
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    """A Slurm that takes every job; the commands it was given."""
+    commands: Slurm = []
+
+    def run(arguments: Sequence[str], timeout: float = 30.0, *, text: str | None = None) -> Any:
+        commands.append(tuple(arguments))
+        said = "sbatch: Job 9 to start at 2030-01-01T00:00:00 using 8 processors on cpu1,gpu1\n"
+        return subprocess.CompletedProcess(arguments, 0, f"{100 + len(commands)}\n", said)
+
+    present(monkeypatch, run, here=True)
+    return commands
+
+
+def present(monkeypatch: pytest.MonkeyPatch, run: Callable[..., Any], *, here: bool) -> None:
+    monkeypatch.setattr(executor, "run_slurm", run)
+    monkeypatch.setattr(executor, "slurm_is_here", lambda: here)
+    monkeypatch.setattr("srlhpc.launch.slurm.slurm_is_here", lambda: here)
+
+
+def submit(root: Path, *arguments: str, job: str = JOB, cluster: str = LAB) -> Result:
+    command = ["submit", job, "--cluster", cluster, "--root", str(root), *arguments]
+    return CliRunner().invoke(cli, command, catch_exceptions=False)
+
+
+def refused(root: Path, *arguments: str, job: str = JOB, cluster: str = LAB) -> str:
+    with pytest.raises(UserError) as caught:
+        submit(root, *arguments, job=job, cluster=cluster)
+    assert not root.exists()
+    return str(caught.value)
+
+
+def test_submit_then_prints_the_id_and_writes_down_the_job(tmp_path: Path, slurm: Slurm) -> None:
+    done = submit(tmp_path, "--name", "mine", "--time", "1:00:00")
+    written = json.loads((tmp_path / "mine" / "slurm.json").read_text())
+    assert done.stdout.strip() == json.loads((tmp_path / "mine" / "run.json").read_text())["id"]
+    assert (written["minutes"], [job["id"] for job in written["jobs"]]) == (60, ["101"])
+    assert written["cluster"]["signal_lead_seconds"] == 40
+    assert "#SBATCH --time=60" in (tmp_path / "mine" / "slurm" / "101_submission.sh").read_text()
+    assert (tmp_path / "mine" / "slurm" / "101_submitted.pkl").exists()
+
+
+def test_chain_then_each_job_waits_for_the_one_before_and_none_is_requeued(tmp_path: Path, slurm: Slurm) -> None:
+    submit(tmp_path, "--name", "mine", "--chain", "3")
+    jobs = json.loads((tmp_path / "mine" / "slurm.json").read_text())["jobs"]
+    assert [job["dependency"] for job in jobs] == [None, "afterany:101", "afterany:102"]
+    script = (tmp_path / "mine" / "slurm" / "103_submission.sh").read_text()
+    assert "#SBATCH --dependency=afterany:102" in script
+    assert "#SBATCH --no-requeue" in script
+
+
+def test_dry_run_then_everything_is_shown_and_nothing_made(tmp_path: Path, slurm: Slurm) -> None:
+    root = tmp_path / "runs"
+    text = submit(root, "--dry-run", "--set", "actors.ranks=4").stdout
+    assert "#SBATCH hetjob" in text
+    assert "actor-3" in text
+    assert "core-hours" in text
+    assert "start estimate: Job 9 to start at 2030" in text
+    assert slurm == [("sbatch", "--test-only")]
+    assert not root.exists()
+
+
+def test_dry_run_when_there_is_no_slurm_then_all_but_the_estimate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present(monkeypatch, lambda *_, **__: pytest.fail("ran a command of Slurm"), here=False)
+    done = submit(tmp_path / "runs", "--dry-run")
+    assert done.stdout.endswith("start estimate: not available (no Slurm on this machine)\n")
+    assert done.exit_code == 0
+
+
+def test_submit_when_there_is_no_slurm_then_refused_and_no_run_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present(monkeypatch, lambda *_, **__: pytest.fail("ran a command of Slurm"), here=False)
+    with pytest.raises(ClusterError, match="no 'sbatch' on this machine"):
+        submit(tmp_path / "runs")
+    assert not list(tmp_path.rglob("run.json"))
+
+
+def test_submit_when_slurm_refuses_then_no_run_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(arguments: Sequence[str], timeout: float = 30.0, *, text: str | None = None) -> Any:
+        raise SlurmRefused("sbatch said no", "no")
+
+    present(monkeypatch, run, here=True)
+    with pytest.raises(ClusterError, match="sbatch said no"):
+        submit(tmp_path, "--name", "mine")
+    assert not (tmp_path / "mine").exists()
+
+
+def test_chain_when_slurm_refuses_in_the_middle_then_says_what_is_queued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter(["7\n"])
+
+    def run(arguments: Sequence[str], timeout: float = 30.0, *, text: str | None = None) -> Any:
+        if (answer := next(answers, None)) is None:
+            raise SlurmRefused("job submit limit", "limit")
+        return subprocess.CompletedProcess(arguments, 0, answer, "")
+
+    present(monkeypatch, run, here=True)
+    with pytest.raises(ClusterError, match=r"only 1 of 2 jobs of run mine are in the queue \(7\): job submit limit"):
+        submit(tmp_path, "--name", "mine", "--chain", "2")
+    assert (tmp_path / "mine" / "slurm.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--time", "soon"), "--time: 'soon' is no time limit; write minutes, 12:00:00"),
+        (("--time", "61"), "partitions.gpu.max_minutes: is 60, but the job asks for 61 minutes"),
+        (("--chain", "0"), "--chain: is 0; it must be at least 1"),
+        (("--name", "../x"), "'../x' cannot be a run's name"),
+        (
+            ("--set", "trainers.device=cuda", "--set", "trainers.ranks=9", "--set", "actors.ring=9"),
+            "do not fit on 2 nodes of partition gpu",
+        ),
+        (("--set", "actors.rank=2"), "actors.rank: unknown key; did you mean 'ranks'?"),
+        (("--set", "actors.ranks=64"), "roles.actor: 64 ranks (64 actor) do not fit"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+def test_submit_when_something_is_wrong_then_refused_and_nothing_made(
+    tmp_path: Path, slurm: Slurm, arguments: tuple[str, ...], words: str, dry_run: tuple[str, ...]
+) -> None:
+    assert words in refused(tmp_path / "runs", *arguments, *dry_run)
+    assert slurm == []
+
+
+def test_submit_when_the_cluster_is_unknown_then_known_ones_are_listed(tmp_path: Path, slurm: Slurm) -> None:
+    assert "known are: " in refused(tmp_path / "runs", cluster="nowhere-at-all")
+
+
+def test_submit_when_the_root_cannot_be_written_in_a_script_then_refused(tmp_path: Path, slurm: Slurm) -> None:
+    assert "characters that a batch script cannot hold" in refused(tmp_path / "a\nb")
+
+
+def test_code_when_the_checkout_differs_from_its_commit_then_the_difference_is_kept(
+    tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srlhpc.launch.runs.code_version", lambda: {"version": "1", "commit": "abc"})
+    monkeypatch.setattr("srlhpc.launch.runs._git", lambda *_: "--- a\n+++ b")
+    submit(tmp_path, "--name", "mine")
+    assert (tmp_path / "mine" / "code.diff").read_text() == "--- a\n+++ b\n"
+
+
+def test_dry_run_when_its_imports_are_counted_then_neither_torch_nor_mpi_and_under_two_seconds() -> None:
+    report = "import sys; print(*(n for n in ('torch', 'mpi4py', 'gymnasium') if n in sys.modules))"
+    arguments = ["submit", str(ROOT / "jobs" / "cartpole.yaml"), "--cluster", LAB, "--dry-run"]
+    statement = f"from srlhpc.cli.main import run_command_line; run_command_line({arguments!r})\n{report}"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", statement], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ""
+    assert "#SBATCH hetjob" in done.stdout
+    # Of the processor, since the clock of a busy machine says little.
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2.0
