@@ -31,7 +31,12 @@ WITHOUT_TORCH = [
     "srlhpc.launch.assemble_actor",
     "srlhpc.launch.foreman",
     "srlhpc.launch.rundir",
+    "srlhpc.launch.allocation",
+    "srlhpc.launch.executor",
+    "srlhpc.cli.cluster",
+    "srlhpc.cli.dry_run",
     "srlhpc.cli.spec",
+    "srlhpc.cli.submit",
 ]
 
 

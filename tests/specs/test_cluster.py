@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srlhpc.objects import UserError
@@ -136,6 +136,7 @@ _VALUES = st.recursive(
 _FIELDS = st.sampled_from([*ClusterProfile.model_fields, "no_such"])
 
 
+@settings(max_examples=300)
 @given(st.dictionaries(_FIELDS, _VALUES, min_size=1, max_size=3))
 def test_profile_whatever_it_holds_then_loads_or_is_refused_with_its_file(data: object) -> None:
     refusal = "mine.yaml"
