@@ -31,7 +31,7 @@ def load_module(name: str, package: str, needs: tuple[str, ...] = ("Settings", "
     """Imports the module that a spec names.
 
     Args:
-        name: an import path (`my_lab.arena`), or a bare name, which is a module of `package`.
+        name: an import path (`my_lab.arena`), or a bare name: a module of `package`, else a module of the user's own.
         package: where bare names live, for example `srlhpc.policies`.
         needs: the names that the module must offer.
 
@@ -45,6 +45,8 @@ def load_module(name: str, package: str, needs: tuple[str, ...] = ("Settings", "
         found = importlib.util.find_spec(path)
     except ModuleNotFoundError as error:
         raise UserError(f"no module '{path}' ({error}){_suggest(path, needs)}") from None
+    if found is None and "." not in name and (found := importlib.util.find_spec(name)) is not None:
+        path = name
     if found is None:
         raise UserError(f"no module '{path}'{_suggest(path, needs)}")
     module = importlib.import_module(path)

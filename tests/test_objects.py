@@ -62,3 +62,11 @@ def test_module_when_it_lacks_a_name_then_only_those_that_have_it_are_suggested(
 
 def test_packages_when_some_are_not_installed_then_named_with_their_extra() -> None:
     assert missing_packages({"json": "a", "no_such_package": "b"}) == [("no_such_package", "b")]
+
+
+def test_module_when_a_bare_name_is_the_users_own_then_it_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "arena_of_mine.py").write_text("Settings = build = None\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert load_module("arena_of_mine", "envs").__name__ == "arena_of_mine"

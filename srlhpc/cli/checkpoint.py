@@ -23,8 +23,9 @@ def show(file: Path) -> None:
     """Print what is in FILE: values, and type and shape of arrays."""
     from srlhpc.data.checkpoint import read_checkpoint
 
-    click.echo(f"{file}: {file.stat().st_size:,} bytes, whole" if file.is_file() else str(file), err=True)
-    click.echo("\n".join(lines(read_checkpoint(file))))
+    tree = read_checkpoint(file)
+    click.echo(f"{file}: {file.stat().st_size:,} bytes, whole", err=True)
+    click.echo("\n".join(lines(tree)))
 
 
 @command.command("verify")
