@@ -37,6 +37,10 @@ RENDEZVOUS_TAG = _STREAM_LIMIT - 1
 """For messages of the start that belong to no link."""
 
 
+class WorldSizeError(ClusterError):
+    """MPI started another number of ranks than planned: the launcher and this MPI do not fit together."""
+
+
 @dataclass(frozen=True)
 class MpiWorld:
     """All ranks of the step."""
@@ -84,13 +88,14 @@ def start_mpi(expected_size: int, *, host: str | None = None, timeout_seconds: f
         timeout_seconds: how long to wait for the others.
 
     Raises:
-        ClusterError: the world has another size, or some rank did not come.
+        WorldSizeError: the world has another size.
+        ClusterError: some rank did not come.
     """
     if not MPI.Is_initialized():
         MPI.Init_thread(MPI.THREAD_FUNNELED)
     size = MPI.COMM_WORLD.Get_size()
     if size != expected_size:
-        raise ClusterError(_wrong_size(size, expected_size, MPI.Get_library_version()))
+        raise WorldSizeError(_wrong_size(size, expected_size, MPI.Get_library_version()))
     name = np.frombuffer(_digest(host or socket.gethostname()), np.uint8)
     names = all_gather(MPI.COMM_WORLD, name, timeout_seconds)
     unlink_shared_memory()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -69,9 +70,15 @@ def run_attempt(
 
 
 def describe(
-    attempt: AttemptPaths, plan: Plan, overrides: Sequence[str], checkpoint: Path | None, *, serial: bool
+    attempt: AttemptPaths,
+    plan: Plan,
+    overrides: Sequence[str],
+    checkpoint: Path | None,
+    *,
+    serial: bool,
+    job: str | None = None,
 ) -> None:
-    """Writes down how an attempt is started."""
+    """Writes down how an attempt is started; `job` is the Slurm job that it runs in."""
     made: dict[str, Any] = plan.to_json()
     write_json(attempt.plan, made)
     write_json(attempt.spaces, plan.spaces.to_json())
@@ -82,6 +89,8 @@ def describe(
             "overrides": list(overrides),
             "checkpoint": checkpoint.name if checkpoint else None,
             "ranks": len(plan.ranks),
+            "job": job,
+            "host": socket.gethostname(),
             "command": sys.argv,
             "time": time.time(),
         },

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.jobs import job_is_active
 from srlhpc.launch.processes import ProcessIdentity
 from srlhpc.objects import UserError
 
@@ -23,10 +24,23 @@ class Holder:
     attempt: int
     renewed: float
     """Seconds since 1970."""
+    job: str | None = None
+    """The Slurm job that holds it; its next incarnation, after a requeue, may be on another host."""
 
-    def is_alive(self) -> bool:
-        """Whether the holder still runs; a holder on another host counts as alive, since nobody here can tell."""
-        return not self.process.is_here or self.process.is_alive()
+    def is_alive(self, own_job: str | None = None) -> bool:
+        """Whether the holder still runs, or its job will go on.
+
+        A holder on another host without a job counts as alive, since nobody here can tell, and so does a job when
+        Slurm is silent.
+
+        Args:
+            own_job: the job that asks: its earlier incarnations are dead.
+        """
+        if self.process.is_here and self.process.is_alive():
+            return True
+        if self.job is None:
+            return not self.process.is_here
+        return self.job != own_job and job_is_active(self.job)
 
 
 def read_lease(path: Path) -> Holder | None:
@@ -35,14 +49,19 @@ def read_lease(path: Path) -> Holder | None:
     process = ProcessIdentity.from_json(content)
     if process is None:
         return None
-    return Holder(process, int(content.get("attempt", 0)), float(content.get("renewed", 0.0)))
+    return Holder(process, int(content.get("attempt", 0)), float(content.get("renewed", 0.0)), content.get("job"))
 
 
 class Lease:
-    """The lease of a run, held by this process from `take` to `release`, or for the length of a `with held(...)`."""
+    """The lease of a run, held by this process from `take` to `release`, or for the length of a `with held(...)`.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Args:
+        path: of the lease.
+        job: the Slurm job that holds it beyond the life of this process; None for none.
+    """
+
+    def __init__(self, path: Path, job: str | None = None) -> None:
+        self._path, self._job = path, job
         self._attempt = 0
 
     @contextlib.contextmanager
@@ -65,12 +84,13 @@ class Lease:
         write_json(own, self._content())
         try:
             while not _linked(own, self._path):
-                put_away_dead(self._path)
+                put_away_dead(self._path, self._job)
         finally:
             own.unlink(missing_ok=True)
 
-    def renew(self) -> None:
-        """Says that the holder is still there."""
+    def renew(self, attempt: int | None = None) -> None:
+        """Says that the holder is still there, and at which attempt, if that is another now."""
+        self._attempt = self._attempt if attempt is None else attempt
         write_json(self._path, self._content())
 
     def release(self) -> None:
@@ -80,23 +100,23 @@ class Lease:
             self._path.unlink(missing_ok=True)
 
     def _content(self) -> dict[str, Any]:
-        return {**ProcessIdentity.own().to_json(), "attempt": self._attempt, "renewed": time.time()}
+        return {**ProcessIdentity.own().to_json(), "attempt": self._attempt, "renewed": time.time(), "job": self._job}
 
 
-def put_away_dead(path: Path) -> None:
-    """Removes the lease of a holder that is dead.
+def put_away_dead(path: Path, own_job: str | None = None) -> None:
+    """Removes the lease of a holder that is dead; an earlier incarnation of `own_job` is.
 
     Raises:
         UserError: the holder lives, or a living one took its place just now.
     """
     holder = read_lease(path)
-    if holder and holder.is_alive():
+    if holder and holder.is_alive(own_job):
         raise in_use(path, holder)
     aside = path.with_name(f".{path.name}.{os.getpid()}.dead")
     with contextlib.suppress(FileNotFoundError):
         os.rename(path, aside)
         taken = read_lease(aside)
-        if taken and taken != holder and taken.is_alive():
+        if taken and taken != holder and taken.is_alive(own_job):
             # Between reading and renaming somebody else took the dead one's place.
             _linked(aside, path)
             aside.unlink()
@@ -107,10 +127,10 @@ def put_away_dead(path: Path) -> None:
 def in_use(path: Path, holder: Holder) -> UserError:
     """The refusal of a run that somebody else runs."""
     name = path.parent.name
-    where = f"process {holder.process.pid} on {holder.process.host}"
+    where = f"job {holder.job}" if holder.job else f"process {holder.process.pid} on {holder.process.host}"
     hint = (
         f"wait for it, or end it by `srlhpc cancel {name}`."
-        if holder.process.is_here
+        if holder.process.is_here or holder.job
         else f"end it there; if that host is gone, remove {path} and try again."
     )
     return UserError(f"{path.parent}: is in use: {where} runs attempt {holder.attempt}; {hint}")

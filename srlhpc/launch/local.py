@@ -26,6 +26,9 @@ Flavour = Literal["mpich", "openmpi4", "openmpi5"]
 FLAVOUR_VARIABLE = "SRLHPC_MPIEXEC"
 """Environment variable that tells a rank whose mpiexec has started it; not set under another launcher."""
 
+STEP_VARIABLE = "SRLHPC_STEP"
+"""Environment variable that tells a rank that srun has started it."""
+
 _FOREIGN = ("PMI_", "PMIX_", "OMPI_COMM_", "HYDI_", "MPI_LOCAL")
 """Variables that would tell a rank that it belongs to the MPI job that srlhpc itself was started from."""
 
@@ -124,12 +127,7 @@ def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flav
     environment |= {
         ATTEMPT_VARIABLE: str(attempt.folder),
         FLAVOUR_VARIABLE: kind,
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "HDF5_USE_FILE_LOCKING": "FALSE",
-        "PYTHONUNBUFFERED": "1",
+        **thread_environment(),
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
@@ -138,14 +136,40 @@ def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flav
     return environment
 
 
-def rank_script(attempt: AttemptPaths, ranks: Sequence[LabelledRank], program: Sequence[str]) -> str:
-    """The shell script around each rank."""
-    logs = "\n".join(f"  {rank.rank}) log={shlex.quote(str(attempt.log(rank.rank, rank.label)))} ;;" for rank in ranks)
+def thread_environment() -> dict[str, str]:
+    """What every rank gets, whoever starts it: one thread, quiet waiting, output at once."""
+    return {
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "HDF5_USE_FILE_LOCKING": "FALSE",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def rank_script(
+    attempt: AttemptPaths,
+    ranks: Sequence[LabelledRank],
+    program: Sequence[str],
+    *,
+    rank: str = "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}",
+    ignored: str = "USR1",
+) -> str:
+    """The shell script around each rank.
+
+    Args:
+        attempt: where logs and exit statuses go.
+        ranks: all ranks of the plan.
+        program: command of a rank.
+        rank: shell expression for the rank's number.
+        ignored: signals that nobody may die of. MPICH's process manager sends USR1 to the ranks when one has died.
+    """
+    logs = "\n".join(f"  {each.rank}) log={shlex.quote(str(attempt.log(each.rank, each.label)))} ;;" for each in ranks)
     return f"""\
 #!/bin/sh
-# MPICH's process manager sends USR1 to the ranks when one has died.
-trap '' USR1
-rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}
+trap '' {ignored}
+rank={rank}
 case "$rank" in
 {logs}
   *) echo "rank '$rank' is not in the plan of {len(ranks)} ranks; which MPI started this?" >&2; exit 1 ;;

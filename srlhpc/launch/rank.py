@@ -18,10 +18,11 @@ from pathlib import Path
 
 from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
-from srlhpc.comm.mpi import MpiFabric, MpiWorld, abort, finalize_or_exit, start_mpi
+from srlhpc.comm.mpi import MpiFabric, MpiWorld, WorldSizeError, abort, finalize_or_exit, start_mpi
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
+from srlhpc.launch.local import STEP_VARIABLE
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.shared_memory import write_down_names
@@ -48,8 +49,15 @@ def main(arguments: Sequence[str]) -> int:
     attempt = paths.attempt(int(number))
     made = read_plan(paths, attempt)
     write_down_names(attempt)
-    world = start_mpi(len(made.ranks))
+    try:
+        world = start_mpi(len(made.ranks))
+    except ClusterError as error:
+        # Every rank is the first of a world of its own, if the launcher does not speak this MPI's language.
+        _write_failure(made.ranks[int(os.environ.get("SLURM_PROCID", "0"))], attempt, error)
+        os._exit(1)
     here = made.ranks[world.rank]
+    if here.rank == 0 and STEP_VARIABLE in os.environ:
+        signal.signal(signal.SIGTERM, lambda *_: attempt.terminated.touch())
     logging.basicConfig(
         level=logging.INFO, format=f"%(asctime)s rank {here.rank} {here.label} %(levelname)s %(name)s: %(message)s"
     )
@@ -174,6 +182,8 @@ def failure_kind(error: BaseException) -> str:
             return "environment"
         case UserError():
             return "user"
+        case WorldSizeError():
+            return "world"
         case ClusterError():
             return "cluster"
     return "diverged" if type(error).__name__ == "DivergedError" else "exception"

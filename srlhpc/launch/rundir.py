@@ -77,6 +77,11 @@ class AttemptPaths:
         return self.control / "checkpoint"
 
     @property
+    def terminated(self) -> Path:
+        """Made by rank 0 when Slurm has sent TERM to the ranks."""
+        return self.folder / "terminated"
+
+    @property
     def exits(self) -> Path:
         return self.folder / "exits"
 

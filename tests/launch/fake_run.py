@@ -9,9 +9,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from srlhpc.launch.foreman import Foreman, Limits
+from srlhpc.launch.foreman import Foreman
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.runs import create_run
+from srlhpc.launch.watching import Limits
 
 
 @dataclass(frozen=True)

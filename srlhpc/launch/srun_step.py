@@ -1,0 +1,126 @@
+"""Starting the ranks of one attempt inside a Slurm job: one step over all components."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from srlhpc.launch.allocation import Allocation, Component
+from srlhpc.launch.local import STEP_VARIABLE, LabelledRank, rank_script, thread_environment
+from srlhpc.launch.processes import ATTEMPT_VARIABLE
+from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.objects import ClusterError
+from srlhpc.specs.cluster import ClusterProfile
+
+_OF_THE_BATCH_NODE = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES")
+"""srun would hand them to ranks on nodes without GPUs; ranks with GPUs get their own."""
+_OF_THE_BATCH_SCRIPT = ("SLURM_CPU_BIND", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
+"""What was said of the first component would hold for all of the step."""
+
+
+def start_step(
+    attempt: AttemptPaths,
+    ranks: Sequence[LabelledRank],
+    program: Sequence[str],
+    allocation: Allocation,
+    plugin: str,
+) -> subprocess.Popen[bytes]:
+    """Starts all ranks with one srun, in a session of its own, so that no signal to the foreman reaches it.
+
+    Args:
+        attempt: its folders exist; logs and exit statuses go there.
+        ranks: all ranks of the plan.
+        program: command of a rank.
+        allocation: the components of the job.
+        plugin: for `--mpi`.
+    """
+    script = attempt.folder / "rank.sh"
+    # TERM is the only warning of some pre-emptions, and USR1 and USR2 are for the foreman: nobody may die of them.
+    text = rank_script(attempt, ranks, program, rank="$SLURM_PROCID", ignored="USR1 USR2 TERM")
+    script.write_text(text)
+    with open(attempt.logs / "srun.log", "ab") as log:
+        return subprocess.Popen(
+            srun_command(allocation, plugin, script),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=step_environment(os.environ, attempt, allocation, plugin),
+            start_new_session=True,
+        )
+
+
+def srun_command(allocation: Allocation, plugin: str, script: Path) -> list[str]:
+    """One step: `srun OPTIONS sh rank.sh`, or `srun OPTIONS sh rank.sh : OPTIONS sh rank.sh`, a part a component."""
+    command = ["srun"]
+    several = len(allocation.components) > 1
+    for number, component in enumerate(allocation.components):
+        command += [":"] if number else []
+        command += [f"--het-group={number}"] if several else []
+        command += [*_options(component, plugin), "sh", str(script)]
+    return command
+
+
+def _options(component: Component, plugin: str) -> list[str]:
+    options = [
+        f"--mpi={plugin}",
+        # A dead rank must not take the others with it: the coordinator decides.
+        "--kill-on-bad-exit=0",
+        "--unbuffered",
+        "--label",
+        f"--nodes={component.nodes}",
+        f"--ntasks={component.ranks}",
+        f"--ntasks-per-node={max(component.tasks)}",
+        "--distribution=block",
+        "--cpu-bind=none",
+    ]
+    cpus = component.options.get("cpus-per-task")
+    # Since 22.05 srun no longer takes it from the job.
+    return [*options, f"--cpus-per-task={cpus}"] if cpus else options
+
+
+def step_environment(
+    outer: Mapping[str, str], attempt: AttemptPaths, allocation: Allocation, plugin: str
+) -> dict[str, str]:
+    """The environment of srun and of the ranks."""
+    dropped = (*_OF_THE_BATCH_NODE, *_OF_THE_BATCH_SCRIPT)
+    environment = {key: value for key, value in outer.items() if key not in dropped}
+    environment |= {ATTEMPT_VARIABLE: str(attempt.folder), STEP_VARIABLE: "1", **thread_environment()}
+    tasks = {count for component in allocation.components for count in component.tasks}
+    if plugin == "pmi2" and len(allocation.components) > 1 and len(tasks) > 1:
+        # Slurm's PMI2 tells MPICH the nodes in alphabetical order, not in that of the ranks. Where nodes have different
+        # numbers of ranks, MPI_Init then hangs; so MPICH takes every rank for alone, and UCX finds neighbours itself.
+        environment.setdefault("MPIR_CVAR_NOLOCAL", "1")
+        # In this mode MPICH's exchange of addresses breaks now and then when they are long: few transports, short ones.
+        environment.setdefault("UCX_TLS", "tcp,posix,self")
+    # With cross-memory attach, a sender that dies in the middle of a message takes the receiver with it.
+    environment.setdefault("UCX_TLS", "^cma")
+    return environment
+
+
+def srun_plugin(cluster: ClusterProfile) -> str:
+    """The `--mpi` plugin: the profile's, else the one that the MPI of mpi4py needs.
+
+    Raises:
+        ClusterError: mpi4py cannot be loaded, or its MPI is of an unknown kind.
+    """
+    if cluster.srun_mpi:
+        return cluster.srun_mpi
+    known = {"mpich": "pmi2", "openmpi": "pmix"}
+    if cluster.mpi != "auto":
+        return known[cluster.mpi]
+    # In a process of its own: the foreman stays outside MPI.
+    code = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise ClusterError(f"mpi4py cannot be loaded on the batch node: {done.stderr.strip()[-300:]}")
+    if "Open MPI" in done.stdout:
+        return known["openmpi"]
+    if "MPICH" in done.stdout or "CRAY" in done.stdout.upper() or "Intel" in done.stdout:
+        return known["mpich"]
+    raise ClusterError(
+        f"no srun plugin is known for this MPI ({done.stdout.strip()[:80]}); set srun_mpi in the cluster profile "
+        "to one of `srun --mpi=list`"
+    )
