@@ -117,9 +117,7 @@ def submit_foreman(
     Raises:
         ClusterError: there is no Slurm, it does not answer, or refuses.
     """
-    import importlib
-
-    SlurmForeman = importlib.import_module("srlhpc.launch.slurm_foreman").SlurmForeman  # noqa: N806
+    from srlhpc.launch.slurm_foreman import SlurmForeman
 
     if not slurm_is_here():
         raise ClusterError(no_slurm("sbatch"))
