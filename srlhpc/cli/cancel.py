@@ -5,18 +5,44 @@ from __future__ import annotations
 import click
 
 from srlhpc.cli.options import open_run, root_option, say
-from srlhpc.launch.run_state import is_running, run_state
+from srlhpc.launch.run_state import is_running, job_ids, run_state
+from srlhpc.launch.rundir import RunPaths
 
 
 @click.command("cancel")
 @click.argument("run")
 @root_option
 def command(run: str, root: str | None) -> None:
-    """Let RUN write a checkpoint and end, as Ctrl-C in its terminal does."""
+    """Let RUN write a checkpoint and end, as Ctrl-C in its terminal does; its jobs leave the queue."""
     paths = open_run(root, run)
+    ids = job_ids(paths)
+    if ids and _cancel_jobs(paths, ids):
+        return
     holder = is_running(paths)
     if holder is None:
         say(f"run {paths.name} does not run: it is {run_state(paths)['state']}")
         return
     paths.attempt(holder.attempt).stop.touch()
     say(f"run {paths.name} will write a checkpoint and end; srlhpc status {paths.name} tells when")
+
+
+def _cancel_jobs(paths: RunPaths, ids: list[str]) -> bool:
+    """Takes waiting jobs out of the queue and asks the running one to end; False if there is none.
+
+    Raises:
+        ClusterError: Slurm does not answer.
+    """
+    from srlhpc.launch.jobs import queued_jobs
+    from srlhpc.launch.slurm import run_slurm
+
+    active = [job for job in queued_jobs(ids).values() if job.is_active]
+    # First those that wait, so that none of them starts when the running one ends.
+    for job in sorted(active, key=lambda job: job.state == "RUNNING"):
+        if job.state == "RUNNING":
+            # To the foreman alone: a plain scancel leaves only KillWait for the checkpoint.
+            run_slurm(["scancel", "--batch", "--signal=TERM", job.id])
+            say(f"run {paths.name}, job {job.id}: will write a checkpoint and end; see srlhpc status {paths.name}")
+        else:
+            run_slurm(["scancel", job.id])
+            say(f"run {paths.name}: job {job.id} left the queue")
+    return bool(active)

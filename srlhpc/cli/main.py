@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "Train here, with live progress.",
     "submit": "Train on a Slurm cluster.",
     "resume": "Go on from the newest whole checkpoint.",
+    "fork": "A new run from a checkpoint of another.",
     "status": "Where runs stand.",
     "logs": "What the ranks wrote.",
     "why": "What failed first, and what to do.",

@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from srlhpc.cli.options import open_root, root_option, say
+from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.progress_line import duration_text
-from srlhpc.launch.run_state import run_state, silence
+from srlhpc.launch.run_state import job_ids, run_state, silence
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.runs import all_runs, find_run
 
-_COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time")
+_COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time", "left")
 
 
 @click.command("status")
@@ -34,7 +35,7 @@ def command(runs: tuple[str, ...], watch: bool, as_json: bool, root: str | None)
     if watch and not as_json:
         _watch(chosen)
         return
-    states = [run_state(paths) for paths in chosen()]
+    states = _states(chosen())
     if as_json:
         click.echo(json.dumps(_strict(states), indent=1))
     elif states:
@@ -43,10 +44,19 @@ def command(runs: tuple[str, ...], watch: bool, as_json: bool, root: str | None)
         say(f"no runs in {folder}. Start one: srlhpc run jobs/cartpole.yaml")
 
 
+def _states(chosen: Sequence[RunPaths]) -> list[dict[str, Any]]:
+    """Of all runs; Slurm is asked once."""
+    jobs = SlurmJobs(job for paths in chosen for job in job_ids(paths))
+    states = [run_state(paths, jobs) for paths in chosen]
+    if jobs.warning is not None:
+        say(f"warning: {jobs.warning} (what is shown is what the runs' files say)")
+    return states
+
+
 def _watch(chosen: Any) -> None:
     try:
         while True:
-            lines = table([run_state(paths) for paths in chosen()])
+            lines = table(_states(chosen()))
             click.clear()
             click.echo("\n".join(lines))
             time.sleep(1.0)
@@ -75,6 +85,7 @@ def _row(state: Mapping[str, Any]) -> tuple[str, ...]:
         f"{state['ranks_alive']}/{state['ranks_planned'] or '?'}",
         _number(state["last_checkpoint_updates"], "{:,.0f}"),
         duration_text(state["seconds"] or 0.0),
+        state["time_left"] or "-",
     )
 
 
@@ -86,7 +97,7 @@ def _remarks(state: Mapping[str, Any]) -> list[str]:
         if not rank.get("alive", True) and state["phase"] != "starting"
     ]
     remarks += [f"{state['name']}: {warning}" for warning in state["warnings"] if warning not in said]
-    if state["message"] and state["state"] == "failed":
+    if state["message"] and state["state"] in ("failed", "node failed", "out of memory", "timed out"):
         remarks.append(f"{state['name']}: {state['message']}; more: srlhpc why {state['name']}")
     if seconds := silence(state):
         remarks.append(f"{state['name']}: its coordinator has written nothing for {duration_text(seconds)}")

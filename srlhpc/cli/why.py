@@ -14,6 +14,13 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 _TRACEBACK_LINES = 15
 _LOG_LINES = 10
 _CHAIN = "\nThe above exception was the direct cause of the following exception:\n"
+_SLURM_ADVICE = {
+    "timed out": "the time limit was reached; set requeue in the cluster profile, or use --chain or more --time",
+    "node failed": "a node went down; resume, and tell the administrators if it comes again",
+    "out of memory": "raise memory_mb_per_rank in the cluster profile, or use fewer environments or a smaller batch",
+    "preempted": "a job of higher priority took the nodes; set requeue in the cluster profile, or resume",
+}
+"""What Slurm has done to a run, and what helps."""
 
 
 @click.command("why")
@@ -36,13 +43,16 @@ def explanation(paths: RunPaths) -> Iterator[str]:
         yield from _first(attempt, found)
         if state["state"] in ("finished", "running"):
             yield "the others went on without it"
+    elif state["state"] in _SLURM_ADVICE:
+        yield str(state["message"] or state["state"])
+        yield f"what to do: {_SLURM_ADVICE[state['state']]}"
     elif state["state"] != "failed":
         yield "nothing failed"
     elif state["reason"] == "killed":
         yield from _killed(state["message"] or "")
     else:
         yield str(state["message"])
-    if state["state"] in ("failed", "interrupted"):
+    if state["state"] in ("failed", "interrupted", "cancelled", *_SLURM_ADVICE):
         yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.name}"
 
 

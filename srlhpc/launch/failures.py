@@ -149,6 +149,10 @@ def _advice_for_kind(kind: str) -> str:
             return "Lower the learning rate, or clip gradients and rewards. The last good checkpoint was kept."
         case "user":
             return "Put it right in the job file."
+        case "world":
+            return (
+                "Set srun_mpi in the cluster profile to that plugin (`srun --mpi=list` names those there are), or mpi."
+            )
         case "cluster":
             return "The logs of all ranks have more; if it comes again, look at the machine."
     return "The rank's log has more."

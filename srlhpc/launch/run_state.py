@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from srlhpc.data.atomic import read_json
+from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.lease import Holder, read_lease
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.slurm_state import slurm_state
 
 _COUNTERS = ("steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds")
 _MEASURES = ("return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max")
@@ -16,12 +18,20 @@ SILENT_SECONDS = 30.0
 """A status that old, of a run that is said to run, is worth a remark."""
 
 
-def run_state(paths: RunPaths) -> dict[str, Any]:
-    """The state of a run as `status --json` prints it; null for what nobody has reported yet."""
+def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
+    """The state of a run as `status --json` prints it; null for what nobody has reported yet.
+
+    Args:
+        paths: the run.
+        jobs: what Slurm says of its jobs, if it was asked for several runs at once; None: it is asked now.
+    """
+    ids = job_ids(paths)
+    jobs = SlurmJobs(ids) if jobs is None else jobs
+    queued = next((found for job in ids if (found := jobs.queued(job)) and found.is_active), None)
     run = read_json(paths.run) or {}
     status = read_json(paths.status) or {}
     attempt = paths.last_attempt()
-    state, reason, message = _ending(attempt, read_lease(paths.lease), status)
+    state, reason, message = _ending(attempt, read_lease(paths.lease), status, ids, jobs)
     number = attempt.number if attempt else 0
     ours = status.get("attempt") == number
     checkpoints = sorted(path.name for path in paths.checkpoints.glob("updates-*.h5"))
@@ -30,6 +40,9 @@ def run_state(paths: RunPaths) -> dict[str, Any]:
         "run": run.get("id", paths.name),
         "name": paths.name,
         "job": run.get("job"),
+        "slurm_job": queued.id if queued else (ids[-1] if ids else None),
+        "nodes": queued.nodes if queued else None,
+        "time_left": queued.time_left if queued and state == "running" else None,
         "seed": run.get("seed"),
         "state": state,
         "reason": reason,
@@ -48,6 +61,11 @@ def run_state(paths: RunPaths) -> dict[str, Any]:
         "time": status.get("time"),
         "folder": str(paths.folder),
     }
+
+
+def job_ids(paths: RunPaths) -> list[str]:
+    """Slurm jobs of the run, oldest first; none for a local run."""
+    return [str(job["id"]) for job in (read_json(paths.slurm) or {}).get("jobs", [])]
 
 
 def is_running(paths: RunPaths) -> Holder | None:
@@ -69,9 +87,18 @@ def _ranks_planned(attempt: AttemptPaths | None) -> int | None:
 
 
 def _ending(
-    attempt: AttemptPaths | None, holder: Holder | None, status: Mapping[str, Any]
+    attempt: AttemptPaths | None,
+    holder: Holder | None,
+    status: Mapping[str, Any],
+    ids: Sequence[str],
+    jobs: SlurmJobs,
 ) -> tuple[str, str | None, str | None]:
     """State, reason, message."""
+    started = read_json(attempt.attempt) if attempt else None
+    waits = any((found := jobs.queued(job)) and found.is_active for job in ids)
+    if ids and (waits or started is None or started.get("job")) and not (holder and holder.job is None):
+        end = (read_json(attempt.end) or read_json(attempt.outcome)) if attempt else None
+        return slurm_state(ids, started, end, holder.renewed if holder else 0.0, jobs)
     if holder and holder.is_alive():
         return "running", None, None
     if attempt is None:

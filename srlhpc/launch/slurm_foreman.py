@@ -101,6 +101,7 @@ class JobShift:
         self._lease = Lease(paths.lease, job)
         self._progress = ProgressLine(sys.stderr)
         written = read_json(paths.slurm) or {}
+        self._jobs = written["jobs"]
         self._cluster = ClusterProfile.model_validate(written["cluster"])
         self._allocation = Allocation.from_json(written["allocation"])
         self._began = time.time()
@@ -138,7 +139,9 @@ class JobShift:
         """How an earlier job has ended the run for good; None if there is something left to do."""
         last = self._paths.last_attempt()
         end = (read_json(last.end) if last else None) or {}
-        if end.get("state") == "finished" or end.get("reason") == "cancelled":
+        submitted = max((job["submitted"] for job in self._jobs if str(job["id"]) == self._job), default=0.0)
+        # A job that was submitted after the end is to extend the run.
+        if end.get("state") == "finished" and end.get("time", 0.0) > submitted:
             return Outcome(end["state"], str(end.get("reason", "")), str(end.get("message", "")))
         return None
 

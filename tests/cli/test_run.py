@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from srlhpc.cli.going_on import changes
 from srlhpc.cli.main import run_command_line
-from srlhpc.cli.resume import changes
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.launch.rundir import RunPaths

@@ -1,0 +1,79 @@
+"""`srlhpc fork`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from srlhpc.cli.going_on import go_on, where_options
+from srlhpc.cli.options import open_root, open_run, root_option, say, set_option
+from srlhpc.objects import UserError
+
+if TYPE_CHECKING:
+    from srlhpc.launch.rundir import RunPaths
+
+
+@click.command("fork")
+@click.argument("run")
+@click.option("--checkpoint", metavar="FILE", help="One of RUN's checkpoints; else its newest whole one.")
+@where_options
+@set_option
+@root_option
+@click.option("--name", metavar="NAME", help="Name of the new run; else the job's and an id.")
+def command(
+    run: str,
+    checkpoint: str | None,
+    cluster: str | None,
+    here: bool,
+    limit: str | None,
+    overrides: tuple[str, ...],
+    root: str | None,
+    name: str | None,
+) -> None:
+    """Start a new run from a checkpoint of RUN, here unless --cluster names a profile; RUN itself is not touched.
+
+    The new run counts on from the checkpoint. --set changes its spec.
+    """
+    from srlhpc.data.atomic import read_json, write_json
+    from srlhpc.launch.runs import create_run
+    from srlhpc.specs.load import dump_experiment, load_experiment
+
+    source = open_run(root, run)
+    chosen = _chosen(source, checkpoint)
+    before, spec = load_experiment(source.spec), load_experiment(source.spec, overrides)
+    job = str((read_json(source.run) or {}).get("job") or source.name)
+    paths = create_run(open_root(root), name, job, dump_experiment(spec), spec.seed, sys.argv)
+    shutil.copyfile(chosen, paths.checkpoints / chosen.name)
+    content = read_json(paths.run) or {}
+    write_json(paths.run, {**content, "forked_from": {"run": source.id, "checkpoint": chosen.name}})
+    say(f"run {paths.name} in {paths.folder}: forked from {source.name}, {chosen.name}")
+    sys.exit(go_on(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit))
+
+
+def _chosen(source: RunPaths, checkpoint: str | None) -> Path:
+    """The checkpoint to start from.
+
+    Raises:
+        UserError: there is none, or it is not whole.
+    """
+    from srlhpc.data.checkpoint import read_checkpoint
+    from srlhpc.data.checkpoint_folder import CheckpointFolder
+
+    folder = CheckpointFolder(source.checkpoints)
+    if checkpoint is not None:
+        path = source.checkpoints / Path(checkpoint).name
+        if not path.exists():
+            known = ", ".join(file.name for file in folder.files()) or "none"
+            raise UserError(f"--checkpoint: run {source.name} has no '{checkpoint}'; it has: {known}")
+        read_checkpoint(path)
+        return path
+    newest = folder.newest_valid()
+    if newest is None:
+        raise UserError(f"run {source.name} has no checkpoint to start from; start anew: srlhpc run {source.spec}")
+    for problem in newest.problems:
+        say(f"skipped: {problem}")
+    return newest.path
