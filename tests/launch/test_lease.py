@@ -64,6 +64,22 @@ def test_lease_when_its_holder_is_on_another_host_then_refused(path: Path) -> No
         Lease(path).take(4)
 
 
+@pytest.mark.parametrize(("job", "refused"), [("7", False), ("8", True), ("9", False)], ids=["own", "live", "dead"])
+def test_lease_when_a_job_holds_it_then_refused_unless_it_is_gone_or_our_own(
+    path: Path, monkeypatch: pytest.MonkeyPatch, job: str, refused: bool
+) -> None:
+    monkeypatch.setattr("srlhpc.launch.lease.job_is_active", lambda job: job in ("7", "8"))
+    write_json(path, {**ProcessIdentity("elsewhere", 1, "boot:1").to_json(), "attempt": 3, "job": job})
+    if refused:
+        with pytest.raises(UserError, match="job 8 runs attempt 3"):
+            Lease(path, "7").take(4)
+        return
+    Lease(path, "7").take(4)
+    holder = read_lease(path)
+    assert holder
+    assert (holder.job, holder.attempt) == ("7", 4)
+
+
 def test_lease_when_unreadable_then_taken_over(path: Path) -> None:
     path.write_text("half a")
     Lease(path).take(1)

@@ -1,0 +1,64 @@
+"""What the foreman does after an attempt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from srlhpc.launch.ending import Outcome
+from srlhpc.launch.next_step import Situation, next_step, pause_seconds
+
+CRASH = Situation(
+    Outcome("failed", "signal", ""),
+    kind="",
+    warned=False,
+    terminated=False,
+    restarts=0,
+    restarts_allowed=3,
+    may_requeue=True,
+    got_further=False,
+)
+INTERRUPTED = replace(CRASH, outcome=Outcome("interrupted", "signal", ""))
+
+
+def test_finished_when_the_end_of_the_job_was_announced_too_then_end() -> None:
+    assert next_step(replace(CRASH, outcome=Outcome("finished", "steps", ""), warned=True)) == "end"
+
+
+def test_crash_when_restarts_are_left_then_restart() -> None:
+    assert next_step(replace(CRASH, restarts=2)) == "restart"
+
+
+def test_crash_when_no_restart_is_left_then_requeued_only_if_training_got_further() -> None:
+    assert next_step(replace(CRASH, restarts=3)) == "end"
+    assert next_step(replace(CRASH, restarts=3, got_further=True)) == "requeue"
+    assert next_step(replace(CRASH, restarts=3, got_further=True, may_requeue=False)) == "end"
+
+
+@pytest.mark.parametrize("kind", ["user", "world"])
+def test_crash_when_it_would_come_again_at_once_then_end(kind: str) -> None:
+    assert next_step(replace(CRASH, kind=kind)) == "end"
+    assert next_step(replace(CRASH, kind=kind, warned=True)) == "end"
+
+
+def test_announced_end_when_requeue_is_allowed_then_requeue_else_end() -> None:
+    assert next_step(replace(INTERRUPTED, warned=True)) == "requeue"
+    assert next_step(replace(CRASH, warned=True)) == "requeue"
+    assert next_step(replace(INTERRUPTED, warned=True, may_requeue=False)) == "end"
+
+
+def test_terminated_when_the_end_was_announced_before_then_never_requeued() -> None:
+    assert next_step(replace(INTERRUPTED, warned=True, terminated=True)) == "end"
+
+
+def test_terminated_when_ranks_crashed_meanwhile_then_no_restart() -> None:
+    assert next_step(replace(CRASH, terminated=True)) == "end"
+
+
+def test_interrupted_by_hand_then_end() -> None:
+    assert next_step(INTERRUPTED) == "end"
+
+
+def test_pause_when_restarts_repeat_then_it_doubles_up_to_a_limit() -> None:
+    assert [pause_seconds(n) for n in (0, 1, 2, 3, 9)] == [0.0, 1.0, 2.0, 4.0, 30.0]

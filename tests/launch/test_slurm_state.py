@@ -1,0 +1,106 @@
+"""The state of a run on Slurm."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from srlhpc.launch import jobs as jobs_module
+from srlhpc.launch.jobs import SlurmJobs, parse_queue
+from srlhpc.launch.slurm import SlurmRefused, SlurmSilent
+from srlhpc.launch.slurm_state import slurm_state
+
+STARTED = {"job": "7"}
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., SlurmJobs]:
+    """What Slurm answers to squeue, sacct and scontrol; an exception is raised."""
+
+    def set_answers(squeue: object = "", sacct: object = "", scontrol: object = "") -> SlurmJobs:
+        answers = {"squeue": squeue, "sacct": sacct, "scontrol": scontrol}
+
+        def run(arguments: Sequence[str], timeout: float = 0.0) -> subprocess.CompletedProcess[str]:
+            answer = answers[arguments[0]]
+            if isinstance(answer, Exception):
+                raise answer
+            return subprocess.CompletedProcess(list(arguments), 0, str(answer), "")
+
+        monkeypatch.setattr(jobs_module, "run_slurm", run)
+        return SlurmJobs(["7"])
+
+    return set_answers
+
+
+def end(state: str, reason: str) -> dict[str, str]:
+    return {"state": state, "reason": reason, "message": "m"}
+
+
+def test_queue_when_a_job_has_components_then_only_its_leader() -> None:
+    found = parse_queue("7+1|PENDING|Resources|10:00|\n7+0|PENDING|Priority|10:00|\n8|RUNNING|None|9:30|cpu1\n")
+    assert {job: (state.state, state.reason) for job, state in found.items()} == {
+        "7": ("PENDING", "Priority"),
+        "8": ("RUNNING", ""),
+    }
+
+
+def test_job_when_it_waits_for_the_first_time_then_pending_with_slurms_reason(says: Callable[..., SlurmJobs]) -> None:
+    assert slurm_state(["7"], None, None, 0.0, says("7|PENDING|Resources|1:00|"))[:2] == ("pending", "Resources")
+
+
+@pytest.mark.parametrize(("reason", "state"), [("time_limit", "requeued"), ("preemption", "preempted")])
+def test_job_when_it_waits_again_then_why(says: Callable[..., SlurmJobs], reason: str, state: str) -> None:
+    found = slurm_state(["7"], STARTED, end("interrupted", reason), 0.0, says("7|PENDING|BeginTime|1:00|"))
+    assert found[:2] == (state, "BeginTime")
+
+
+def test_job_when_nodes_boot_then_configuring(says: Callable[..., SlurmJobs]) -> None:
+    assert slurm_state(["7"], None, None, 0.0, says("7|CONFIGURING|None|1:00|cpu1")).state == "configuring"
+
+
+def test_job_when_it_runs_again_then_running_whatever_the_last_attempt_said(says: Callable[..., SlurmJobs]) -> None:
+    jobs = says("7|RUNNING|None|1:00|cpu1")
+    assert slurm_state(["7"], STARTED, end("interrupted", "time_limit"), 0.0, jobs).state == "running"
+
+
+def test_run_when_finished_then_finished_even_with_a_job_waiting(says: Callable[..., SlurmJobs]) -> None:
+    jobs = says("7|PENDING|Dependency|1:00|")
+    assert slurm_state(["7"], STARTED, end("finished", "steps"), 0.0, jobs).state == "finished"
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("CANCELLED by 0", "cancelled"),
+        ("TIMEOUT", "timed out"),
+        ("NODE_FAIL", "node failed"),
+        ("OUT_OF_MEMORY", "out of memory"),
+        ("PREEMPTED", "preempted"),
+        ("FAILED", "failed"),
+    ],
+)
+def test_job_when_it_was_cut_off_then_slurms_word(says: Callable[..., SlurmJobs], word: str, state: str) -> None:
+    assert slurm_state(["7"], STARTED, None, 0.0, says(sacct=f"{word}\n")).state == state
+
+
+def test_job_when_there_is_no_accounting_then_the_controller_is_asked(says: Callable[..., SlurmJobs]) -> None:
+    off = SlurmRefused("no", "Slurm accounting storage is disabled")
+    jobs = says(sacct=off, scontrol="JobId=7 JobState=NODE_FAIL Reason=None")
+    assert slurm_state(["7"], STARTED, None, 0.0, jobs).state == "node failed"
+
+
+def test_job_when_slurm_has_forgotten_it_then_the_files_count(says: Callable[..., SlurmJobs]) -> None:
+    gone = SlurmRefused("no", "Invalid job id specified")
+    jobs = says(squeue=gone, sacct=gone, scontrol=gone)
+    assert slurm_state(["7"], STARTED, end("interrupted", "terminated"), 0.0, jobs).state == "interrupted"
+    assert jobs.warning is None
+
+
+def test_slurm_when_silent_then_a_warning_and_the_files_count(says: Callable[..., SlurmJobs]) -> None:
+    jobs = says(squeue=SlurmSilent("Slurm does not answer."))
+    assert jobs.warning == "Slurm does not answer."
+    assert slurm_state(["7"], STARTED, end("interrupted", "cancelled"), 0.0, jobs).state == "cancelled"
+    assert slurm_state(["7"], STARTED, None, 9e99, jobs).state == "running"

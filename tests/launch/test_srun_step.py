@@ -1,0 +1,43 @@
+"""How srun is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from srlhpc.launch.allocation import Allocation, Component
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.srun_step import srun_command, step_environment
+
+GPU = Component({"partition": "gpu", "cpus-per-task": 2}, 0, 4, 1, (4,), 8, 2)
+CPU = Component({"partition": "cpu"}, 4, 4, 2, (2, 2), 4, 0)
+ATTEMPT = RunPaths(Path("runs/a")).attempt(1)
+
+
+def test_one_component_then_a_plain_step() -> None:
+    command = srun_command(Allocation((GPU,), 10), "pmi2", Path("rank.sh"))
+    assert command[0] == "srun"
+    assert not any(word.startswith("--het-group") for word in command)
+    assert {"--mpi=pmi2", "--kill-on-bad-exit=0", "--ntasks=4", "--nodes=1", "--cpus-per-task=2"} <= set(command)
+    assert command[-2:] == ["sh", "rank.sh"]
+
+
+def test_two_components_then_one_step_over_both_in_rank_order() -> None:
+    command = srun_command(Allocation((GPU, CPU), 10), "pmix", Path("rank.sh"))
+    middle = command.index(":")
+    assert "--het-group=0" in command[:middle]
+    assert {"--het-group=1", "--mpi=pmix", "--ntasks=4", "--ntasks-per-node=2"} <= set(command[middle:])
+
+
+def test_gpus_of_the_batch_node_then_not_handed_to_the_ranks() -> None:
+    outer = {"CUDA_VISIBLE_DEVICES": "0", "PATH": "/bin"}
+    environment = step_environment(outer, ATTEMPT, Allocation((GPU,), 10), "pmi2")
+    assert "CUDA_VISIBLE_DEVICES" not in environment
+    assert environment["PATH"] == "/bin"
+    assert environment["UCX_TLS"] == "^cma"
+
+
+def test_nodes_with_different_numbers_of_ranks_when_pmi2_then_every_rank_is_taken_for_alone() -> None:
+    both = Allocation((GPU, CPU), 10)
+    assert step_environment({}, ATTEMPT, both, "pmi2")["MPIR_CVAR_NOLOCAL"] == "1"
+    assert "MPIR_CVAR_NOLOCAL" not in step_environment({}, ATTEMPT, both, "pmix")
+    assert step_environment({"UCX_TLS": "rc"}, ATTEMPT, both, "pmi2")["UCX_TLS"] == "rc"
