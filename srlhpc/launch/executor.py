@@ -62,13 +62,13 @@ class ForemanExecutor(SlurmExecutor):
     def _num_tasks(self) -> int:
         return 1
 
-    def _make_submission_file_text(self, command: str, uid: str) -> str:  # noqa: ARG002 (submitit's signature)
+    def _make_submission_file_text(self, command: str, uid: str) -> str:  # noqa: ARG002 (submitit's command and id)
         return sbatch_text(
             self._allocation,
             self._cluster,
             name=self._name,
             folder=Path(self.folder),
-            command=command,
+            command=foreman_command(self._cluster, Path(self.folder)),
             dependency=self._dependency,
         )
 
@@ -91,7 +91,8 @@ class ForemanExecutor(SlurmExecutor):
 
 def foreman_command(cluster: ClusterProfile, folder: Path) -> str:
     """The shell command that runs a submitted foreman."""
-    return shlex.join([cluster.interpreter, "-u", "-m", "submitit.core._submit", str(folder)])
+    held = "srlhpc.launch.held_signals"
+    return shlex.join([cluster.interpreter, "-u", "-m", held, "submitit.core._submit", str(folder)])
 
 
 def submit_foreman(

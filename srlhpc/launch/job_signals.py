@@ -13,6 +13,8 @@ WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
 """Announce the end of the job: time limit or pre-emption."""
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """The job, or only its training, is being ended."""
+WARNED_VARIABLE = "SRLHPC_WARNED"
+"""Set by the batch script when a warning came during its set-up lines."""
 
 
 class JobSignals:
@@ -32,6 +34,8 @@ class JobSignals:
             if number in WARNINGS and callable(before):
                 self.requeue = before
         signal.signal(signal.SIGCONT, signal.SIG_DFL)
+        if os.environ.pop(WARNED_VARIABLE, None):
+            self.warned_at = time.monotonic()
         # The batch script blocks them until somebody can take a note.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*WARNINGS, *ENDS))
 

@@ -70,7 +70,7 @@ def queued_jobs(ids: Iterable[str]) -> dict[str, JobState]:
         ClusterError: there is no Slurm, or it does not answer.
     """
     try:
-        said = run_slurm(["squeue", "-h", "-o", _FIELDS, "-j", ",".join(ids)], timeout=10.0).stdout
+        said = run_slurm(["squeue", "-h", "-o", _FIELDS, "-j", ",".join(ids)], timeout=5.0).stdout
     except SlurmRefused as error:
         if "Invalid job id" in error.reason:
             return {}

@@ -33,7 +33,8 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
     attempt = paths.last_attempt()
     state, reason, message = _ending(attempt, read_lease(paths.lease), status, ids, jobs)
     number = attempt.number if attempt else 0
-    ours = status.get("attempt") == number
+    # Between two attempts of a job the last one's status is still there.
+    ours = status.get("attempt") == number and not (state == "running" and attempt and attempt.end.exists())
     checkpoints = sorted(path.name for path in paths.checkpoints.glob("updates-*.h5"))
     running = state == "running"
     return {

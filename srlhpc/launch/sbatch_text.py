@@ -46,11 +46,13 @@ def sbatch_text(
         if number:
             lines.append("#SBATCH hetjob")
         lines += _options({**({} if number else job), "time": allocation.minutes, **component.options})
+    # A warning during the set-up is noted; then signals are ignored until the foreman holds them.
+    lines.append("trap 'export SRLHPC_WARNED=1' USR1 USR2")
     lines += [f"module load {shlex.quote(module)}" for module in cluster.modules]
     lines += [*cluster.setup, "export SUBMITIT_EXECUTOR=slurm"]
     # submitit asks for USR2 unless told otherwise.
     lines += [f"export SUBMITIT_PREEMPT_SIGNAL={cluster.signal}"] if cluster.signal != "USR2" else []
-    return "\n".join([*lines, f"exec {command}", ""])
+    return "\n".join([*lines, "trap '' USR1 USR2 TERM", f"exec {command}", ""])
 
 
 def _options(options: Mapping[str, Option | None]) -> Iterator[str]:
