@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from typing import BinaryIO
 import click
 
 from srlhpc.cli.options import open_run, root_option, say
+from srlhpc.data.atomic import read_json
 from srlhpc.launch.run_state import is_running
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError, did_you_mean
@@ -26,9 +28,13 @@ from srlhpc.objects import UserError, did_you_mean
 def command(run: str, follow: bool, role: str | None, rank: int | None, number: int | None, root: str | None) -> None:
     """What the ranks of RUN wrote: one log after the other, or with -f line by line as they come."""
     paths = open_run(root, run)
-    files = chosen_logs(_attempt(paths, number), role, rank)
+    attempt = _attempt(paths, number)
+    files = chosen_logs(attempt, role, rank)
     if follow:
-        _follow(paths, files)
+        while _follow(paths, attempt, files) and number is None:
+            attempt = _attempt(paths, None)
+            say(f"attempt {attempt.number}")
+            files = _wait_for_logs(attempt, role, rank)
         return
     for path in files:
         if len(files) > 1:
@@ -80,19 +86,50 @@ def _copy(file: BinaryIO) -> None:
         click.echo(chunk, nl=False)
 
 
-def _follow(paths: RunPaths, files: Sequence[Path]) -> None:
+def _follow(paths: RunPaths, attempt: AttemptPaths, files: Sequence[Path]) -> bool:
+    """Prints what comes until the attempt has ended; returns whether there is a later one."""
     width = max(len(label_of(path)) for path in files) if len(files) > 1 else 0
+    look = _Going(paths)
     with ExitStack() as stack:
         opened = [(label_of(path).ljust(width)[:width], stack.enter_context(open(path, "rb"))) for path in files]
-        going = True
-        while going:
+        while True:
             # Asked before reading, so that the last lines are read after the end.
-            going = is_running(paths) is not None
+            later = paths.attempt_numbers()[-1] > attempt.number
+            going = not later and look()
             for label, file in opened:
                 _print_lines(label, file)
-            if going:
-                time.sleep(0.2)
-    say(f"run {paths.name} has ended; see srlhpc status {paths.name}")
+            if later:
+                return True
+            if not going:
+                say(f"run {paths.name} has ended; see srlhpc status {paths.name}")
+                return False
+            time.sleep(0.2)
+
+
+def _wait_for_logs(attempt: AttemptPaths, role: str | None, rank: int | None, seconds: float = 60.0) -> list[Path]:
+    """The logs of an attempt that has only just begun: its ranks open them when they start."""
+    deadline = time.monotonic() + seconds
+    planned = (read_json(attempt.attempt) or {}).get("ranks", 1)
+    while len(list(attempt.logs.glob("rank-*.log"))) < planned and time.monotonic() < deadline:
+        time.sleep(0.2)
+        planned = (read_json(attempt.attempt) or {}).get("ranks", 1)
+    return chosen_logs(attempt, role, rank)
+
+
+class _Going:
+    """Whether a run goes on; asked often, it asks Slurm only now and then."""
+
+    def __init__(self, paths: RunPaths, every_seconds: float = 5.0) -> None:
+        self._paths = paths
+        self._every_seconds = every_seconds if paths.slurm.exists() else 0.0
+        self._asked_at = -math.inf
+        self._answer = True
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if now - self._asked_at >= self._every_seconds:
+            self._answer, self._asked_at = is_running(self._paths) is not None, now
+        return self._answer
 
 
 def _print_lines(label: str, file: BinaryIO) -> None:
