@@ -31,7 +31,7 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
     run = read_json(paths.run) or {}
     status = read_json(paths.status) or {}
     attempt = paths.last_attempt()
-    state, reason, message = _ending(attempt, read_lease(paths.lease), status, ids, jobs)
+    state, reason, message = _ending(paths, attempt, status, ids, jobs)
     number = attempt.number if attempt else 0
     # Between two attempts of a job the last one's status is still there.
     ours = status.get("attempt") == number and not (state == "running" and attempt and attempt.end.exists())
@@ -83,23 +83,26 @@ def silence(state: Mapping[str, Any]) -> float | None:
     return seconds if seconds > SILENT_SECONDS else None
 
 
+def _extended(paths: RunPaths, end: Mapping[str, Any] | None) -> bool:
+    """Whether a job was submitted after the last attempt's end."""
+    submitted = [job.get("submitted", 0.0) for job in (read_json(paths.slurm) or {}).get("jobs", [])]
+    return end is not None and max(submitted, default=0.0) > float(end.get("time", 0.0))
+
+
 def _ranks_planned(attempt: AttemptPaths | None) -> int | None:
     return (read_json(attempt.attempt) or {}).get("ranks") if attempt else None
 
 
 def _ending(
-    attempt: AttemptPaths | None,
-    holder: Holder | None,
-    status: Mapping[str, Any],
-    ids: Sequence[str],
-    jobs: SlurmJobs,
+    paths: RunPaths, attempt: AttemptPaths | None, status: Mapping[str, Any], ids: Sequence[str], jobs: SlurmJobs
 ) -> tuple[str, str | None, str | None]:
     """State, reason, message."""
+    holder = read_lease(paths.lease)
     started = read_json(attempt.attempt) if attempt else None
     waits = any((found := jobs.queued(job)) and found.is_active for job in ids)
     if ids and (waits or started is None or started.get("job")) and not (holder and holder.job is None):
         end = (read_json(attempt.end) or read_json(attempt.outcome)) if attempt else None
-        return slurm_state(ids, started, end, holder.renewed if holder else 0.0, jobs)
+        return slurm_state(ids, started, end, holder.renewed if holder else 0.0, jobs, extended=_extended(paths, end))
     if holder and holder.is_alive():
         return "running", None, None
     if attempt is None:

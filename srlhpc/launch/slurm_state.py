@@ -36,6 +36,8 @@ def slurm_state(
     end: Mapping[str, Any] | None,
     renewed: float,
     jobs: SlurmJobs,
+    *,
+    extended: bool = False,
 ) -> Ending:
     """Where a run stands.
 
@@ -45,11 +47,12 @@ def slurm_state(
         end: how that ended; None if it has not, or was cut off.
         renewed: when its lease was last renewed, seconds since 1970; 0 if nobody holds it.
         jobs: what Slurm says.
+        extended: whether a job was submitted after that end, to go on with a finished run.
     """
     written = None if end is None else Ending(str(end.get("state")), end.get("reason"), end.get("message"))
-    if written and written.state == "finished":
-        return written
     active = [state for job in ids if (state := jobs.queued(job)) and state.is_active]
+    if written and written.state == "finished" and not (active and extended):
+        return written
     if active:
         return _active(active, attempt, written)
     job = str((attempt or {}).get("job") or ids[-1])

@@ -71,6 +71,13 @@ def test_run_when_finished_then_finished_even_with_a_job_waiting(says: Callable[
     assert slurm_state(["7"], STARTED, end("finished", "steps"), 0.0, jobs).state == "finished"
 
 
+def test_run_when_finished_and_extended_by_a_later_job_then_that_job_counts(says: Callable[..., SlurmJobs]) -> None:
+    ended = end("finished", "steps")
+    waits = says("7|PENDING|Priority|1:00|")
+    assert slurm_state(["7"], {"job": "6"}, ended, 0.0, waits, extended=True).state == "pending"
+    assert slurm_state(["7"], {"job": "6"}, ended, 0.0, says(), extended=True).state == "finished"
+
+
 @pytest.mark.parametrize(
     ("word", "state"),
     [

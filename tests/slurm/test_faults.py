@@ -1,0 +1,175 @@
+"""What a run on Slurm survives: each fault against the real lab."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.launch.processes import processes_of
+from srlhpc.launch.slurm import run_slurm
+from tests.slurm.runs_on_slurm import ENDLESS, PROFILE, SlurmRun
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
+
+LAB = Path(__file__).with_name("lab")
+
+
+@pytest.fixture
+def submit(tmp_path: Path) -> Iterator[Callable[..., SlurmRun]]:
+    """Submits a run; its jobs are cancelled at the end."""
+    made: list[SlurmRun] = []
+
+    def start(*overrides: str, **how: Any) -> SlurmRun:
+        made.append(SlurmRun(tmp_path, *overrides, **how))
+        return made[-1]
+
+    yield start
+    for run in made:
+        run.clear()
+        assert [pid for n in run.paths.attempt_numbers() for pid in processes_of(run.paths.attempt(n).folder)] == []
+
+
+def test_trainer_when_killed_then_the_ranks_start_again_in_the_same_job(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    killed = time.monotonic()
+    os.kill(run.pid_of("trainer"), signal.SIGKILL)
+    run.wait_until_trains(2)
+    seconds = time.monotonic() - killed
+    assert (run.checkpoint(2) or 0) > 0
+    assert run.started(1)["job"] == run.started(2)["job"]
+    assert "SIGKILL" in run.end(1)["message"]
+    assert seconds < 60.0
+
+
+def test_preemption_when_training_then_checkpoint_requeue_and_the_same_run_goes_on(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    node = run.state["nodes"]
+    high = ["sbatch", "--parsable", "-p", "cpu", "-w", node, "--exclusive", "--time=1", "-o", "/dev/null"]
+    job = run_slurm([*high, "--wrap=sleep 20"]).stdout.strip()
+    try:
+        run.wait(lambda: run.end(1).get("reason") == "preemption", 30.0)
+        run.wait_for_state("preempted", "running")
+        run.wait_until_trains(2)
+    finally:
+        run_slurm(["scancel", job])
+    assert (run.checkpoint(2) or 0) > 0
+    assert run.started(1)["job"] == run.started(2)["job"]
+    assert run.counters() == sorted(run.counters())
+
+
+def test_time_limit_when_reached_then_requeued_and_the_counters_go_on(submit: Callable[..., SlurmRun]) -> None:
+    profile = PROFILE.replace("seconds: 40", "seconds: 25")
+    run = submit(*ENDLESS, "checkpoint.every_seconds=1000", profile=profile, time=1)
+    run.wait(lambda: run.end(1).get("reason") == "time_limit", 90.0)
+    assert run.state["state"] in ("requeued", "running")
+    run.wait_until_trains(2)
+    assert (run.checkpoint(2) or 0) > 1
+    assert run.counters() == sorted(run.counters())
+
+
+def test_run_when_requeued_by_hand_then_it_goes_on(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run_slurm(["scontrol", "requeue", run.job])
+    run.wait_for_state("requeued")
+    run.wait_until_trains(2)
+    assert (run.checkpoint(2) or 0) > 0
+
+
+def test_run_when_scancelled_then_cancelled_with_a_checkpoint(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    updates = run.status["updates"]
+    run_slurm(["scancel", run.job])
+    run.wait_for_state("cancelled")
+    assert run.state["last_checkpoint_updates"] >= updates
+
+
+def test_run_when_cancelled_then_it_takes_its_time_and_resume_goes_on_here_and_there(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    assert run.command("resume").returncode == 2
+    assert run.command("cancel").returncode == 0
+    run.wait_for_state("cancelled")
+    updates = run.state["last_checkpoint_updates"]
+    here = run.command("resume", "--here", "--set", f"stop.updates={updates + 20}")
+    assert here.returncode == 0, here.stderr
+    assert (run.state["state"], run.checkpoint(2)) == ("finished", updates)
+    again = ["--cluster", str(run.profile), "--set", f"stop.updates={updates + 40}", "--set", "actors.ranks=3"]
+    assert run.command("resume", *again).returncode == 0
+    run.wait_for_state("finished")
+    assert run.checkpoint(3) == updates + 20
+    fork = run.command("fork", "--here", "--name", "f", "--set", f"stop.updates={updates + 60}")
+    assert fork.returncode == 0, fork.stderr
+
+
+def test_world_of_size_one_then_refused_within_seconds_and_not_tried_again(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(profile=PROFILE.replace("mpi: mpich", "srun_mpi: none"))
+    run.wait_for_state("failed", seconds=30.0)
+    assert run.paths.attempt_numbers() == [1]
+    said = run.command("why").stdout
+    assert "MPI started 1 rank of 5" in said
+    assert "--mpi=pmi2" in said
+
+
+def test_job_when_its_run_has_finished_then_it_ends_at_once(submit: Callable[..., SlurmRun]) -> None:
+    run = submit("trainers.device=cpu", "stop.updates=5")
+    run.wait_for_state("finished")
+    run.wait(lambda: not run_slurm(["squeue", "-h", "-t", "R,CG", "-j", run.job]).stdout.strip())
+    run_slurm(["scontrol", "requeue", run.job])
+    run.wait(lambda: "is finished (updates) already" in run.log)
+    assert run.paths.attempt_numbers() == [1]
+
+
+def test_node_when_it_dies_then_the_job_goes_on_elsewhere(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    node = run.state["nodes"]
+    subprocess.run([str(LAB / "kill-node.sh"), node], check=True, capture_output=True)
+    try:
+        run.wait_until_trains(2, seconds=120.0)
+    finally:
+        subprocess.run([str(LAB / "start-node.sh"), node], check=True, capture_output=True)
+    assert (run.checkpoint(2) or 0) > 0
+    assert run.end(1)["reason"] == "requeued"
+
+
+def test_controller_when_silent_then_training_and_status_go_on(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    daemon = int((LAB / ".state" / "pids" / "slurmctld").read_text())
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        done = run.command("status")
+        before = run.status["updates"]
+        run.wait(lambda: run.status["updates"] > before)
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    assert done.returncode == 0
+    assert "warning: " in done.stderr
+    assert " running " in done.stdout
+
+
+def test_heterogeneous_job_then_one_world_with_roles_where_the_plan_said(submit: Callable[..., SlurmRun]) -> None:
+    lab = (LAB.parents[2] / "jobs" / "clusters" / "lab.yaml").read_text()
+    size = ("trainers.ranks=2", "actors.ranks=4", "actors.environments=4", "trainers.device=cpu")
+    run = submit(*size, profile=lab)
+    run.wait(lambda: run.status.get("ranks_alive") == 8)
+    hosts = {rank["label"]: rank["host"] for rank in run.status["ranks"]}
+    run.wait_for_state("finished", seconds=120.0)
+    assert run.state["reason"] == "return_mean"
+    assert {host for label, host in hosts.items() if label.startswith("trainer")} <= {"gpu1", "gpu2"}
+    assert sorted({host for label, host in hosts.items() if label.startswith("actor")}) == ["cpu1", "cpu2"]
