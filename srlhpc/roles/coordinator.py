@@ -133,7 +133,9 @@ class Coordinator(Role):
         record.host, record.pid = report["host"], report["pid"]
         record.counters = report["counters"]
         record.done = report["done"]
-        self._progress.add_episodes(report["episodes"])
+        if self._outcome is None or self._outcome.reason != "return_mean":
+            # The mean that ended the run stays what it was: later episodes would move it.
+            self._progress.add_episodes(report["episodes"])
         for update in report["updates"]:
             self._progress.add_update(update)
             if update["checkpoint_due"] and self._checkpointing.is_idle:

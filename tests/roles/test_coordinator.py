@@ -43,6 +43,15 @@ def test_run_stops_at_its_mean_return(tmp_path: Path) -> None:
     assert run.outcome["reason"] == "return_mean"
 
 
+def test_mean_that_ended_the_run_is_not_moved_by_later_episodes(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"return_mean": 2.0})
+    run.episodes(100, 2.0)
+    run.episodes(50, 0.0)
+    assert run.report(TRAINER).stop
+    run.end()
+    assert (run.status["state"], run.status["return_mean"]) == ("finished", 2.0)
+
+
 def test_mean_return_counts_only_from_100_episodes_on(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, {"return_mean": 2.0})
     run.episodes(99, 1000.0)
