@@ -13,7 +13,7 @@ import click
 
 from srlhpc.cli.options import open_run, root_option, say
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.run_state import is_running
+from srlhpc.launch.run_state import goes_on
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError, did_you_mean
 
@@ -128,7 +128,7 @@ class _Going:
     def __call__(self) -> bool:
         now = time.monotonic()
         if now - self._asked_at >= self._every_seconds:
-            self._answer, self._asked_at = is_running(self._paths) is not None, now
+            self._answer, self._asked_at = goes_on(self._paths), now
         return self._answer
 
 

@@ -75,6 +75,14 @@ def is_running(paths: RunPaths) -> Holder | None:
     return holder if holder and holder.is_alive() else None
 
 
+def goes_on(paths: RunPaths) -> bool:
+    """Whether somebody runs it, or a job in the queue will."""
+    ids = job_ids(paths)
+    jobs = SlurmJobs(ids)
+    waits = any((found := jobs.queued(job)) and found.is_active for job in ids)
+    return waits or is_running(paths) is not None
+
+
 def silence(state: Mapping[str, Any]) -> float | None:
     """Seconds since a running run's coordinator last wrote, if that is long ago."""
     if state["state"] != "running" or not state.get("time"):
