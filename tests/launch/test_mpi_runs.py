@@ -95,7 +95,7 @@ def test_catch_is_solved_wherever_the_network_acts(kind: str, tmp_path: Path) ->
         assert (outcome(run.attempt)["state"], outcome(run.attempt)["reason"]) == ("finished", "return_mean"), (
             run.logs()
         )
-        assert processes_of(run.attempt.folder) == []
+        wait_for(lambda: not processes_of(run.attempt.folder), LIMIT_SECONDS)
         status = run.status
         assert status["return_mean"] >= 0.9
         assert status["roles"]["trainer"]["steps_trained"] == status["steps"]
@@ -149,7 +149,7 @@ def test_killed_trainer_fails_the_run_by_name_and_the_next_attempt_goes_on(tmp_p
         run.wait()
         assert outcome(run.attempt)["state"] == "failed", run.logs()
         assert "trainer-default-0" in outcome(run.attempt)["message"]
-        assert processes_of(run.attempt.folder) == []
+        wait_for(lambda: not processes_of(run.attempt.folder), LIMIT_SECONDS)
     newest = CheckpointFolder(paths.checkpoints).newest_valid()
     assert newest is not None
     updates = updates_of(newest.path)
