@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 
@@ -31,16 +32,20 @@ class ProgressLine:
         self._shown = text
         if self._redraws:
             width = shutil.get_terminal_size().columns - 1
-            self._stream.write(f"\r\x1b[2K{text[:width]}")
+            self._write(f"\r\x1b[2K{text[:width]}")
         else:
-            self._stream.write(f"{text}\n")
-        self._stream.flush()
+            self._write(f"{text}\n")
 
     def say(self, message: str) -> None:
         """Writes a line that stays."""
-        self._stream.write(f"\r\x1b[2K{message}\n" if self._redraws and self._shown else f"{message}\n")
+        self._write(f"\r\x1b[2K{message}\n" if self._redraws and self._shown else f"{message}\n")
         self._shown = ""
-        self._stream.flush()
+
+    def _write(self, text: str) -> None:
+        """A terminal that was closed must not end the run before its last checkpoint."""
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
 
 
 def progress_text(status: Mapping[str, Any]) -> str:

@@ -1,0 +1,18 @@
+"""A terminal that is closed while a run goes on."""
+
+from __future__ import annotations
+
+import io
+
+from srlhpc.launch.progress_line import ProgressLine
+
+
+class ClosedTerminal(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(5, "Input/output error")
+
+
+def test_progress_when_the_terminal_is_closed_then_nothing_is_raised() -> None:
+    line = ProgressLine(ClosedTerminal())
+    line.show("1 step", 0.0)
+    line.say("finished")
