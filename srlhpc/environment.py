@@ -289,6 +289,14 @@ SavedState = Mapping[str, Array]
 """A whole environment as named arrays (no objects): what `save_state` gives and `load_state` takes."""
 
 
+def zero_actions(spaces: Spaces, copies: int) -> dict[str, Array]:
+    """Kind name to zeroed actions `[E, A, ...]`, to be filled and given to `Environment.step`."""
+    return {
+        kind.name: np.zeros((copies, len(kind.agents), *kind.actions.array.shape), kind.actions.array.dtype)
+        for kind in spaces.kinds
+    }
+
+
 class Environment(ABC):
     """E copies of one environment, stepped together.
 

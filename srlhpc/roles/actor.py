@@ -13,11 +13,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
-from srlhpc.environment import Environment, Episode, Step
+from srlhpc.environment import Environment, Episode, Step, zero_actions
 from srlhpc.roles.group import SeatRecorder
 from srlhpc.roles.role import Role
 from srlhpc.roles.step_check import StepCheck
@@ -53,12 +52,7 @@ class Group:
         self._check = StepCheck(environment.spaces, environment.copies)
         self._step: Step | None = None
         self._waiting = False
-        self._actions: dict[str, Array] = {
-            kind.name: np.zeros(
-                (environment.copies, len(kind.agents), *kind.actions.array.shape), kind.actions.array.dtype
-            )
-            for kind in environment.spaces.kinds
-        }
+        self._actions = zero_actions(environment.spaces, environment.copies)
 
     def begin(self, start: int) -> None:
         """New episodes in all copies."""

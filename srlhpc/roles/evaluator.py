@@ -14,7 +14,7 @@ from torch import Tensor
 
 from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.comm.protocol import Command, Report
-from srlhpc.environment import Environment, Episode, KindStep, Step
+from srlhpc.environment import Environment, Episode, KindStep, Step, zero_actions
 from srlhpc.policies.policy import Policy, read_vector
 from srlhpc.roles.role import Role
 
@@ -64,12 +64,7 @@ class Round:
         self._wanted = episodes
         self.episodes: list[Episode] = []
         self._step: Step = environment.reset(seed)
-        self._actions = {
-            kind.name: np.zeros(
-                (environment.copies, len(kind.agents), *kind.actions.array.shape), kind.actions.array.dtype
-            )
-            for kind in environment.spaces.kinds
-        }
+        self._actions = zero_actions(environment.spaces, environment.copies)
 
     @property
     def is_done(self) -> bool:
