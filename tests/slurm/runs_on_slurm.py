@@ -27,6 +27,11 @@ roles: {default: {partition: low}}
 ENDLESS = ("stop.return_mean=null", "stop.steps=1000000000", "trainers.device=cpu", "checkpoint.every_seconds=2")
 
 
+def lab_folder() -> Path:
+    """Folder of the scripts that started the lab in use."""
+    return Path(os.environ["SLURM_CONF"]).parents[2]
+
+
 def srlhpc(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command, in a process of its own."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -14,11 +14,9 @@ import pytest
 
 from srlhpc.launch.processes import processes_of
 from srlhpc.launch.slurm import run_slurm
-from tests.slurm.runs_on_slurm import ENDLESS, PROFILE, SlurmRun
+from tests.slurm.runs_on_slurm import ENDLESS, PROFILE, ROOT, SlurmRun, lab_folder
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
-
-LAB = Path(__file__).with_name("lab")
 
 
 @pytest.fixture
@@ -138,11 +136,11 @@ def test_node_when_it_dies_then_the_job_goes_on_elsewhere(submit: Callable[..., 
     run = submit(*ENDLESS)
     run.wait_until_trains()
     node = run.state["nodes"]
-    subprocess.run([str(LAB / "kill-node.sh"), node], check=True, capture_output=True)
+    subprocess.run([str(lab_folder() / "kill-node.sh"), node], check=True, capture_output=True)
     try:
         run.wait_until_trains(2, seconds=120.0)
     finally:
-        subprocess.run([str(LAB / "start-node.sh"), node], check=True, capture_output=True)
+        subprocess.run([str(lab_folder() / "start-node.sh"), node], check=True, capture_output=True)
     assert (run.checkpoint(2) or 0) > 0
     assert run.end(1)["reason"] == "requeued"
 
@@ -150,7 +148,7 @@ def test_node_when_it_dies_then_the_job_goes_on_elsewhere(submit: Callable[..., 
 def test_controller_when_silent_then_training_and_status_go_on(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
-    daemon = int((LAB / ".state" / "pids" / "slurmctld").read_text())
+    daemon = int((lab_folder() / ".state" / "pids" / "slurmctld").read_text())
     os.kill(daemon, signal.SIGSTOP)
     try:
         done = run.command("status")
@@ -164,7 +162,7 @@ def test_controller_when_silent_then_training_and_status_go_on(submit: Callable[
 
 
 def test_heterogeneous_job_then_one_world_with_roles_where_the_plan_said(submit: Callable[..., SlurmRun]) -> None:
-    lab = (LAB.parents[2] / "jobs" / "clusters" / "lab.yaml").read_text()
+    lab = (ROOT / "jobs" / "clusters" / "lab.yaml").read_text()
     size = ("trainers.ranks=2", "actors.ranks=4", "actors.environments=4", "trainers.device=cpu")
     run = submit(*size, profile=lab)
     run.wait(lambda: run.status.get("ranks_alive") == 8)
