@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 
 class Snapshot(NamedTuple):
@@ -30,7 +31,7 @@ class FlatAdam:
     def __init__(self, module: nn.Module, *, epsilon: float) -> None:
         parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         flat = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
-        self._parameters = nn.Parameter(flat)
+        self._parameters = flat
         self.gradients = torch.zeros_like(flat)
         """All gradients, flat; `zero_` before and `backward` into it."""
         start = 0
@@ -39,24 +40,41 @@ class FlatAdam:
             parameter.data = flat[part].view(parameter.shape)
             parameter.grad = self.gradients[part].view(parameter.shape)
             start = part.stop
-        self._parameters.grad = self.gradients
-        self._adam = torch.optim.Adam([self._parameters], eps=epsilon, fused=True)
-        self._adam.state[self._parameters] = {
-            "step": torch.zeros((), dtype=torch.float32, device=flat.device),
-            "exp_avg": torch.zeros_like(flat),
-            "exp_avg_sq": torch.zeros_like(flat),
-        }
+        self._epsilon = epsilon
+        self._steps = torch.zeros((), dtype=torch.float32, device=flat.device)
+        self._first_moment = torch.zeros_like(flat)
+        self._second_moment = torch.zeros_like(flat)
 
+    @torch.no_grad()
     def step(self, learning_rate: float, gradient_norm: float, max_gradient_norm: float | None) -> None:
         """One step along `gradients`, scaled down if their norm is above the maximum (None: never)."""
         if max_gradient_norm is not None and gradient_norm > max_gradient_norm:
             self.gradients.mul_(max_gradient_norm / gradient_norm)
-        self._adam.param_groups[0]["lr"] = learning_rate
-        self._adam.step()
+        # The class torch.optim.Adam loads torch's compiler: 70 MB and a second that its functional form does not cost.
+        adam(
+            [self._parameters],
+            [self.gradients],
+            [self._first_moment],
+            [self._second_moment],
+            max_exp_avg_sqs=[],
+            state_steps=[self._steps],
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=learning_rate,
+            weight_decay=0.0,
+            eps=self._epsilon,
+            maximize=False,
+        )
 
     def state(self) -> dict[str, Tensor]:
         """The live moments and step count."""
-        return {f"adam.{name}": tensor for name, tensor in self._adam.state[self._parameters].items()}
+        return {
+            "adam.step": self._steps,
+            "adam.exp_avg": self._first_moment,
+            "adam.exp_avg_sq": self._second_moment,
+        }
 
     @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
@@ -75,7 +93,7 @@ class FlatAdam:
 
     def snapshot(self) -> Snapshot:
         """A copy of parameters and state."""
-        return Snapshot(self._parameters.detach().clone(), {name: t.clone() for name, t in self.state().items()})
+        return Snapshot(self._parameters.clone(), {name: t.clone() for name, t in self.state().items()})
 
     @torch.no_grad()
     def restore(self, snapshot: Snapshot) -> None:

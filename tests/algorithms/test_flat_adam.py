@@ -1,0 +1,63 @@
+"""Adam on a flat vector against torch's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import torch
+from torch import nn
+
+from srlhpc.algorithms.flat_adam import FlatAdam
+
+
+def _network() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
+
+
+def test_steps_then_as_those_of_torch_s_fused_adam() -> None:
+    ours, theirs = _network(), _network()
+    flat = FlatAdam(ours, epsilon=1e-5)
+    reference = torch.optim.Adam(theirs.parameters(), eps=1e-5, fused=True)
+    inputs = torch.randn(4, 16, 5)
+    for number, rows in enumerate(inputs):
+        rate = 0.01 / (number + 1)
+        flat.gradients.zero_()
+        ours(rows).square().mean().backward()
+        flat.step(rate, 0.0, None)
+        reference.zero_grad()
+        theirs(rows).square().mean().backward()
+        reference.param_groups[0]["lr"] = rate
+        reference.step()
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=0.0, atol=0.0)
+    assert flat.state()["adam.step"].item() == 4.0
+
+
+def test_step_when_the_norm_is_above_the_maximum_then_scaled_down_to_it() -> None:
+    network = nn.Linear(2, 1, bias=False)
+    flat = FlatAdam(network, epsilon=1.0)
+    flat.gradients.copy_(torch.tensor([3.0, 4.0]))
+    flat.step(0.1, gradient_norm=5.0, max_gradient_norm=0.5)
+    torch.testing.assert_close(flat.gradients, torch.tensor([0.3, 0.4]))
+
+
+def test_restore_then_parameters_and_moments_are_those_of_the_snapshot() -> None:
+    network = _network()
+    flat = FlatAdam(network, epsilon=1e-5)
+    before = flat.snapshot()
+    flat.gradients.fill_(1.0)
+    flat.step(0.1, 1.0, None)
+    flat.restore(before)
+    torch.testing.assert_close(torch.cat([p.reshape(-1) for p in network.parameters()]), before.parameters)
+    assert all(not tensor.any() for tensor in flat.state().values())
+
+
+def test_use_then_torch_s_compiler_is_not_loaded() -> None:
+    program = (
+        "import sys; from torch import nn; from srlhpc.algorithms.flat_adam import FlatAdam\n"
+        "flat = FlatAdam(nn.Linear(2, 2), epsilon=1e-5); flat.step(0.1, 1.0, 0.5)\n"
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
