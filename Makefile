@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# The same packages on Open MPI, for tests.
+OPENMPI := $(VENV)/openmpi
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 # Everything that the jobs in jobs/ need.
 EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video
@@ -13,7 +15,7 @@ run: venv
 
 venv: $(VENV)/.installed
 
-venv-test: $(VENV)/.installed-test
+venv-test: $(VENV)/.installed-test $(OPENMPI)/.installed
 
 test: export OMP_NUM_THREADS ?= 1
 test: lint types
@@ -61,4 +63,13 @@ $(VENV)/.installed: $(VENV)/bin/python setup.cfg pyproject.toml constraints.txt
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	$(INSTALL) '.[$(EXTRAS),test]'
+	touch $@
+
+# Two MPIs cannot share a prefix; one environment can use the packages of another.
+$(OPENMPI)/.installed: $(VENV)/.installed-test
+	$(BIN)/python -m venv --without-pip $(OPENMPI)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--prefix $(OPENMPI) openmpi
+	$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(%r)" % s.get_path("purelib"))' \
+		>"$$($(OPENMPI)/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))')/others.pth"
 	touch $@

@@ -1,28 +1,48 @@
-"""Which tests this machine can serve."""
+"""Which tests this machine can serve.
+
+SRLHPC_TESTS_REQUIRE, for example "mpi slurm", names markers whose tests must run: one that is skipped has failed.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
 
 import hypothesis
 import pytest
+
+REQUIRED = os.environ.get("SRLHPC_TESTS_REQUIRE", "").split()
+LAB_CONFIGURATION = Path(__file__).parent / "slurm" / "lab" / ".state" / "etc" / "slurm.conf"
 
 # A busy machine is slow now and then, and a test that fails must fail again.
 hypothesis.settings.register_profile("srlhpc", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("srlhpc")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips, with the reason, what needs hardware or programs that are not here."""
-    missing: dict[str, str | None] = {}
-    for item in items:
-        for marker, reason in (("gpu", _no_gpu), ("slurm", _no_slurm)):
-            if item.get_closest_marker(marker) is None:
-                continue
-            if marker not in missing:
-                missing[marker] = reason()
-            if missing[marker]:
-                item.add_marker(pytest.mark.skip(reason=missing[marker] or ""))
+    """Skips, with the reason, what needs hardware or programs that are not here. Asks only about what is to run."""
+    for marker, reason in (("gpu", _no_gpu), ("slurm", _no_slurm)):
+        marked = [item for item in items if item.get_closest_marker(marker) is not None]
+        missing = reason() if marked else None
+        if missing is not None:
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Makes a failure of a skip that is not allowed."""
+    report = yield
+    markers = [name for name in REQUIRED if item.get_closest_marker(name) is not None]
+    if report.skipped and not hasattr(report, "wasxfail") and markers:
+        report.outcome = "failed"
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.longrepr = f"{reason}; SRLHPC_TESTS_REQUIRE says that tests of {', '.join(markers)} must run"
+    return report
 
 
 def _no_gpu() -> str | None:
@@ -32,4 +52,13 @@ def _no_gpu() -> str | None:
 
 
 def _no_slurm() -> str | None:
-    return None if shutil.which("slurmctld") or shutil.which("sbatch") else "no Slurm on this machine"
+    """Asks the Slurm lab, which is the one of SLURM_CONF, else the one that `make slurm-lab` has started."""
+    if shutil.which("scontrol") is None:
+        return "no Slurm on this machine; on Debian, as root: make slurm-lab"
+    path = os.environ.get("SLURM_CONF") or str(LAB_CONFIGURATION)
+    if not Path(path).exists():
+        return "no Slurm lab; start it: make slurm-lab"
+    ping = ["timeout", "10", "scontrol", "ping"]
+    if subprocess.run(ping, env=os.environ | {"SLURM_CONF": path}, capture_output=True).returncode:
+        return f"the Slurm lab of {path} does not answer; start it: make slurm-lab"
+    return None

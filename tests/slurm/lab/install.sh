@@ -1,0 +1,31 @@
+#!/bin/bash
+# Installs the lab's packages, on Debian and its relatives, if any of their programs is missing. Starts no daemon.
+set -euo pipefail
+PACKAGES="slurmctld slurmd slurm-client slurmdbd slurm-wlm-basic-plugins slurm-wlm-mysql-plugin munge mariadb-server
+          libpmi2-0 procps util-linux hostname"
+command -v slurmctld slurmd slurmdbd srun munged mariadbd mariadb-install-db >/dev/null && exit
+command -v apt-get >/dev/null || { echo "The Slurm lab needs Debian's packages:" $PACKAGES >&2; exit 1; }
+[ "$(id -u)" = 0 ] || { echo "The Slurm lab: only root can install:" $PACKAGES >&2; exit 1; }
+
+# Debian's scripts ask this program whether they may start daemons.
+POLICY=/usr/sbin/policy-rc.d
+if [ ! -e $POLICY ]; then
+  trap 'rm -f $POLICY' EXIT
+  printf '#!/bin/sh\nexit 101\n' >$POLICY
+  chmod +x $POLICY
+fi
+try() {
+  local attempt
+  for attempt in 1 2 3 4; do
+    "$@" && return
+    echo "attempt $attempt failed: $*" >&2
+    sleep $((attempt * 5))
+  done
+  return 1
+}
+export DEBIAN_FRONTEND=noninteractive
+try apt-get -qq update
+# PMIx is named with its version, which differs between releases.
+PMIX=$(apt-cache --names-only search '^libpmix2(t64)?$' | cut -d' ' -f1)
+# shellcheck disable=SC2086
+try apt-get -qq install -y --no-install-recommends $PACKAGES $PMIX >/dev/null
