@@ -100,6 +100,7 @@ def _submit(
     from srlhpc.data.atomic import read_json, write_atomically
     from srlhpc.launch.allocation import allocate
     from srlhpc.launch.executor import submit_foreman
+    from srlhpc.launch.node_order import in_node_order
     from srlhpc.launch.plan import plan
     from srlhpc.launch.time_limit import minutes_of
     from srlhpc.specs.cluster import ClusterProfile, load_cluster
@@ -110,7 +111,7 @@ def _submit(
     profile = load_cluster(cluster) if cluster else ClusterProfile.model_validate(written["cluster"])
     minutes = minutes_of(limit) if limit else int(written.get("minutes") or profile.time_minutes)
     made = plan(spec, probe_spaces(spec.environment))
-    allocation = allocate(made, profile, minutes)
+    allocation = in_node_order(allocate(made, profile, minutes), profile)
     _newest(paths)
     _say_changes(paths, before, spec, made)
     write_atomically(paths.spec, dump_experiment(spec).encode())

@@ -31,6 +31,7 @@ from srlhpc.objects import ClusterError, UserError
 
 _LARGEST_MESSAGE_BYTES = 2**31 - 1
 _DIGEST_BYTES = 16
+_RANK_BYTES = 4
 _STREAM_LIMIT = 16
 """Streams that a tag can tell apart."""
 RENDEZVOUS_TAG = _STREAM_LIMIT - 1
@@ -79,11 +80,14 @@ class MpiWorld:
             )
 
 
-def start_mpi(expected_size: int, *, host: str | None = None, timeout_seconds: float = 300.0) -> MpiWorld:
+def start_mpi(
+    expected_size: int, *, rank: int | None = None, host: str | None = None, timeout_seconds: float = 300.0
+) -> MpiWorld:
     """Initialises MPI and meets all other ranks.
 
     Args:
         expected_size: ranks of the plan.
+        rank: this rank's number in the plan; the launcher may number them in another order. None: as it does.
         host: name of this rank's node; one machine can pose as several.
         timeout_seconds: how long to wait for the others.
 
@@ -96,11 +100,15 @@ def start_mpi(expected_size: int, *, host: str | None = None, timeout_seconds: f
     size = MPI.COMM_WORLD.Get_size()
     if size != expected_size:
         raise WorldSizeError(_wrong_size(size, expected_size, MPI.Get_library_version()))
-    name = np.frombuffer(_digest(host or socket.gethostname()), np.uint8)
-    names = all_gather(MPI.COMM_WORLD, name, timeout_seconds)
+    number = MPI.COMM_WORLD.Get_rank() if rank is None else rank
+    own = number.to_bytes(_RANK_BYTES, "big") + _digest(host or socket.gethostname())
+    everyone = all_gather(MPI.COMM_WORLD, np.frombuffer(own, np.uint8), timeout_seconds)
     unlink_shared_memory()
-    nodes = tuple(int(np.flatnonzero((names == own).all(axis=1))[0]) for own in names)
-    return MpiWorld(MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Get_rank(), size, nodes)
+    names = [row[_RANK_BYTES:] for row in sorted(row.tobytes() for row in everyone)]
+    nodes = tuple(names.index(name) for name in names)
+    comm = MPI.COMM_WORLD.Split(0, number)
+    assert isinstance(comm, MPI.Intracomm)
+    return MpiWorld(comm, number, size, nodes)
 
 
 def all_gather(comm: MPI.Comm, own: NDArray[np.uint8], timeout_seconds: float) -> NDArray[np.uint8]:

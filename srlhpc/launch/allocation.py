@@ -53,7 +53,8 @@ class Allocation:
     """What one job asks for."""
 
     components: tuple[Component, ...]
-    """Rank 0, the coordinator, is on the first node of the first, where the batch script runs."""
+    """The batch script runs on the first node of the first. Rank 0, the coordinator, is there too, unless the order
+    had to follow the nodes' names, see `node_order`."""
     minutes: int
     """Time limit."""
 
@@ -73,7 +74,8 @@ class Allocation:
 
     def component_of(self, rank: int) -> int:
         """The number of the component that a rank is in."""
-        return max(n for n, component in enumerate(self.components) if component.first_rank <= rank)
+        starts = [(component.first_rank, number) for number, component in enumerate(self.components)]
+        return max(entry for entry in starts if entry[0] <= rank)[1]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -26,6 +26,9 @@ Flavour = Literal["mpich", "openmpi4", "openmpi5"]
 FLAVOUR_VARIABLE = "SRLHPC_MPIEXEC"
 """Environment variable that tells a rank whose mpiexec has started it; not set under another launcher."""
 
+RANK_VARIABLE = "SRLHPC_RANK"
+"""Environment variable with the number of a rank in the plan."""
+
 STEP_VARIABLE = "SRLHPC_STEP"
 """Environment variable that tells a rank that srun has started it."""
 
@@ -175,6 +178,7 @@ case "$rank" in
   *) echo "rank '$rank' is not in the plan of {len(ranks)} ranks; which MPI started this?" >&2; exit 1 ;;
 esac
 exec >>"$log" 2>&1
+export {RANK_VARIABLE}="$rank"
 {shlex.join(program)}
 echo "$? $(date +%s.%N)" >{shlex.quote(str(attempt.exits))}/"$rank"
 exit 0

@@ -22,7 +22,7 @@ from srlhpc.comm.mpi import MpiFabric, MpiWorld, WorldSizeError, abort, finalize
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
-from srlhpc.launch.local import STEP_VARIABLE
+from srlhpc.launch.local import RANK_VARIABLE, STEP_VARIABLE
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.shared_memory import write_down_names
@@ -49,11 +49,12 @@ def main(arguments: Sequence[str]) -> int:
     attempt = paths.attempt(int(number))
     made = read_plan(paths, attempt)
     write_down_names(attempt)
+    planned = int(os.environ[RANK_VARIABLE])
     try:
-        world = start_mpi(len(made.ranks))
+        world = start_mpi(len(made.ranks), rank=planned)
     except ClusterError as error:
         # Every rank is the first of a world of its own, if the launcher does not speak this MPI's language.
-        _write_failure(made.ranks[int(os.environ.get("SLURM_PROCID", "0"))], attempt, error)
+        _write_failure(made.ranks[planned], attempt, error)
         os._exit(1)
     here = made.ranks[world.rank]
     if here.rank == 0 and STEP_VARIABLE in os.environ:

@@ -27,6 +27,7 @@ from srlhpc.launch.jobs import component_states
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import rank_program
 from srlhpc.launch.next_step import NextStep, Situation, next_step, pause_seconds
+from srlhpc.launch.node_order import nodes_of_components, order_warning
 from srlhpc.launch.processes import kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -157,6 +158,8 @@ class JobShift:
     def _attempts(self) -> Outcome:
         made = self._plan()
         plugin = srun_plugin(self._cluster)
+        if warning := order_warning(plugin, nodes_of_components(os.environ)):
+            self._progress.say(warning)
         first = before = self._updates()
         restarts = 0
         while True:

@@ -39,8 +39,8 @@ def start_step(
     """
     script = attempt.folder / "rank.sh"
     # TERM is the only warning of some pre-emptions, and USR1 and USR2 are for the foreman: nobody may die of them.
-    text = rank_script(attempt, ranks, program, rank="$SLURM_PROCID", ignored="USR1 USR2 TERM")
-    script.write_text(text)
+    rank = "$((SLURM_PROCID + $1))"
+    script.write_text(rank_script(attempt, ranks, program, rank=rank, ignored="USR1 USR2 TERM"))
     with open(attempt.logs / "srun.log", "ab") as log:
         return subprocess.Popen(
             srun_command(allocation, plugin, script),
@@ -53,13 +53,16 @@ def start_step(
 
 
 def srun_command(allocation: Allocation, plugin: str, script: Path) -> list[str]:
-    """One step: `srun OPTIONS sh rank.sh`, or `srun OPTIONS sh rank.sh : OPTIONS sh rank.sh`, a part a component."""
-    command = ["srun"]
-    several = len(allocation.components) > 1
+    """One step: `srun OPTIONS sh rank.sh 0`, or `srun OPTIONS sh rank.sh OFFSET : OPTIONS sh rank.sh OFFSET`.
+
+    The script is given what to add to Slurm's number of a task to get the rank.
+    """
+    command, started = ["srun"], 0
     for number, component in enumerate(allocation.components):
         command += [":"] if number else []
-        command += [f"--het-group={number}"] if several else []
-        command += [*_options(component, plugin), "sh", str(script)]
+        command += [f"--het-group={number}"] if len(allocation.components) > 1 else []
+        command += [*_options(component, plugin), "sh", str(script), str(component.first_rank - started)]
+        started += component.ranks
     return command
 
 

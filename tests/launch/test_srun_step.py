@@ -18,7 +18,7 @@ def test_one_component_then_a_plain_step() -> None:
     assert command[0] == "srun"
     assert not any(word.startswith("--het-group") for word in command)
     assert {"--mpi=pmi2", "--kill-on-bad-exit=0", "--ntasks=4", "--nodes=1", "--cpus-per-task=2"} <= set(command)
-    assert command[-2:] == ["sh", "rank.sh"]
+    assert command[-3:] == ["sh", "rank.sh", "0"]
 
 
 def test_two_components_then_one_step_over_both_in_rank_order() -> None:
@@ -41,3 +41,10 @@ def test_nodes_with_different_numbers_of_ranks_when_pmi2_then_every_rank_is_take
     assert step_environment({}, ATTEMPT, both, "pmi2")["MPIR_CVAR_NOLOCAL"] == "1"
     assert "MPIR_CVAR_NOLOCAL" not in step_environment({}, ATTEMPT, both, "pmix")
     assert step_environment({"UCX_TLS": "rc"}, ATTEMPT, both, "pmi2")["UCX_TLS"] == "rc"
+
+
+def test_components_in_another_order_than_ranks_then_every_part_is_told_its_offset() -> None:
+    command = srun_command(Allocation((CPU, GPU), 10), "pmix", Path("rank.sh"))
+    middle = command.index(":")
+    assert (command[1], command[middle - 1]) == ("--het-group=0", "4")
+    assert (command[middle + 1], command[-1]) == ("--het-group=1", "-4")

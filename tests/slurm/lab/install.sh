@@ -1,9 +1,12 @@
 #!/bin/bash
-# Installs the lab's packages, on Debian and its relatives, if any of their programs is missing. Starts no daemon.
+# Installs the lab's packages, on Debian and its relatives, if anything of them is missing. Starts no daemon.
 set -euo pipefail
+# Slurm's PMIx plugin loads libpmix.so, whose unversioned name only the -dev package has.
 PACKAGES="slurmctld slurmd slurm-client slurmdbd slurm-wlm-basic-plugins slurm-wlm-mysql-plugin munge mariadb-server
-          libpmi2-0 procps util-linux hostname"
-command -v slurmctld slurmd slurmdbd srun munged mariadbd mariadb-install-db >/dev/null && exit
+          libpmi2-0 libpmix-dev procps util-linux hostname"
+PROGRAMS="slurmctld slurmd slurmdbd srun munged mariadbd mariadb-install-db unshare hostname"
+# shellcheck disable=SC2086
+type $PROGRAMS >/dev/null 2>&1 && [ -n "$(ldconfig -p | grep 'libpmix\.so ')" ] && exit
 command -v apt-get >/dev/null || { echo "The Slurm lab needs Debian's packages:" $PACKAGES >&2; exit 1; }
 [ "$(id -u)" = 0 ] || { echo "The Slurm lab: only root can install:" $PACKAGES >&2; exit 1; }
 
@@ -25,7 +28,5 @@ try() {
 }
 export DEBIAN_FRONTEND=noninteractive
 try apt-get -qq update
-# PMIx is named with its version, which differs between releases.
-PMIX=$(apt-cache --names-only search '^libpmix2(t64)?$' | cut -d' ' -f1)
 # shellcheck disable=SC2086
-try apt-get -qq install -y --no-install-recommends $PACKAGES $PMIX >/dev/null
+try apt-get -qq install -y --no-install-recommends $PACKAGES >/dev/null
