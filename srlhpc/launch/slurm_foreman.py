@@ -10,10 +10,8 @@ crash                                                          -> new attempt fr
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -32,7 +30,7 @@ from srlhpc.launch.processes import kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm import run_slurm
-from srlhpc.launch.srun_step import srun_plugin, start_step
+from srlhpc.launch.srun_step import end_step, srun_plugin, start_step
 from srlhpc.launch.watching import AttemptWatch, Limits
 from srlhpc.objects import ClusterError, UserError
 from srlhpc.specs.cluster import ClusterProfile
@@ -228,7 +226,7 @@ class JobShift:
             write_end(attempt, Outcome("failed", "foreman", f"the foreman failed: {error!r}"), started)
             raise
         finally:
-            _end_step(step)
+            end_step(step)
             kill_processes_of(attempt.folder)
         told = f"srun ended with {step.returncode}; see {attempt.logs}/srun.log"
         outcome = Outcome.written(attempt) or forced or cause(attempt, told)
@@ -315,17 +313,6 @@ class JobShift:
             self._requeued = False
             return Outcome("failed", "requeue", f"job {self._job} could not be requeued: {error}")
         return outcome
-
-
-def _end_step(step: subprocess.Popen[bytes]) -> None:
-    """Ends what is left of the step: TERM to srun kills every rank at once."""
-    if step.poll() is None:
-        step.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            step.wait(timeout=60.0)
-    if step.poll() is None:
-        step.kill()
-        step.wait()
 
 
 def _first_kind(attempt: AttemptPaths) -> str:
