@@ -53,6 +53,17 @@ def start_step(
         )
 
 
+def end_step(step: subprocess.Popen[bytes]) -> None:
+    """Ends what is left of the step: TERM to srun kills every rank at once."""
+    if step.poll() is None:
+        step.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            step.wait(timeout=60.0)
+    if step.poll() is None:
+        step.kill()
+        step.wait()
+
+
 def srun_command(allocation: Allocation, plugin: str, script: Path) -> list[str]:
     """One step: `srun OPTIONS sh rank.sh 0`, or `srun OPTIONS sh rank.sh OFFSET : OPTIONS sh rank.sh OFFSET`.
 
