@@ -91,6 +91,7 @@ class Coordinator(Role):
         now = clock()
         self._looked_at, self._status_at, self._checkpoint_at = now, -1e9, now
         self._metrics_updates = progress.updates
+        self._is_training = False
         self._outcome: Outcome | None = None
         self._stopping = False
         self._stopping_since = 0.0
@@ -107,10 +108,16 @@ class Coordinator(Role):
             self._looked_at = now
             self._look(now)
         self._decide(now)
-        if now - self._status_at >= STATUS_SECONDS:
+        if now - self._status_at >= STATUS_SECONDS or self._has_first_update:
             self._status_at = now
+            self._is_training |= self._has_first_update
             self._try_to_write_status(now)
         return busy
+
+    @property
+    def _has_first_update(self) -> bool:
+        """Whether the attempt has trained its first batch since the last look: that is worth a status at once."""
+        return not self._is_training and self._progress.updates > self._metrics_updates
 
     def _hear(self) -> bool:
         self._reports.poll()

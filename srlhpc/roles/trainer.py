@@ -127,6 +127,7 @@ class Trainer(Role):
         self._steps_trained = 0
         self._empty_batches = 0
         self._computing_seconds = 0.0
+        self._checkpoint_seconds = 0.0
         self._begun = clock()
         self._life = self._live()
 
@@ -157,7 +158,10 @@ class Trainer(Role):
             if not self._holding and not self._stopping:
                 busy |= self._granter.grant(self.version)
         if self._parts is not None:
-            busy |= self._parts.poll()
+            begun = self._clock()
+            if self._parts.poll():
+                self._checkpoint_seconds += self._clock() - begun
+                busy = True
         return busy
 
     @property
@@ -281,7 +285,9 @@ class Trainer(Role):
             return
         self._sent = self._asked
         self._due = False
+        begun = self._clock()
         self._parts.begin(self._sent, self.part())
+        self._checkpoint_seconds += self._clock() - begun
 
     def part(self) -> dict[str, Any]:
         """Parameters, optimiser and counters."""
@@ -326,6 +332,8 @@ class Trainer(Role):
             "updates": self._totals.updates,
             "computing_seconds": self._computing_seconds,
             "seconds": self._clock() - self._begun,
+            "checkpoints": self._sent,
+            "checkpoint_seconds": self._checkpoint_seconds,
             "dropped_fragments": self._totals.dropped_fragments,
             "empty_batches": self._empty_batches,
         }

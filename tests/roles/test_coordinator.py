@@ -394,6 +394,15 @@ def test_status_says_where_the_run_stands(tmp_path: Path) -> None:
     assert status["ranks_alive"] == 4
 
 
+def test_first_update_of_an_attempt_is_in_the_status_at_once_and_the_next_with_the_next_second(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path)
+    run.report(TRAINER)
+    run.update(1)
+    assert run.status["updates"] == 1
+    run.update(2)
+    assert run.status["updates"] == 1
+
+
 def test_status_adds_up_what_roles_counted(tmp_path: Path) -> None:
     run = Coordinating(tmp_path)
     run.report(2, counters={"actor-0": {"steps_acted": 5}, "policy_server-0": {"steps_inferred": 7}})

@@ -290,6 +290,16 @@ def test_stop_while_updating_finishes_the_update_and_hands_over_its_outcome() ->
     assert (training.part() or (0, {}))[1]["counters"]["updates"] == 1
 
 
+def test_time_that_checkpoints_take_is_counted_apart_from_computing() -> None:
+    training = Training()
+    training.obey(checkpoint=1)
+    training.poll()
+    counters = training.trainer.counters()
+    assert counters["checkpoints"] == 1
+    assert counters["checkpoint_seconds"] > 0
+    assert counters["computing_seconds"] == 0
+
+
 def test_stopped_trainer_discards_what_still_comes_and_reports_that_it_stopped() -> None:
     training = Training()
     training.obey(stop=True)
