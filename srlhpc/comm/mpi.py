@@ -135,14 +135,14 @@ def wait(request: MPI.Request, timeout_seconds: float) -> None:
 
 
 def unlink_shared_memory() -> None:
-    """Removes the names of MPICH's shared memory files, which stay mapped.
+    """Removes the names of MPICH's and Open MPI's shared memory files, which stay mapped.
 
     Call it when all ranks of the node have opened them. MPICH names them after job and step: a file that a killed
     step left behind would break the start of a requeued one.
     """
     maps = Path("/proc/self/maps")
     if maps.exists():
-        for path in set(re.findall(r"/dev/shm/mpich_shm_\S+", maps.read_text())):
+        for path in set(re.findall(r"/dev/shm/(?:mpich_shm_|sm_segment\.)\S+", maps.read_text())):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
@@ -158,17 +158,27 @@ def finalize_or_exit(world: MpiWorld, timeout_seconds: float, code: int = 0) -> 
     With a dead rank MPI_Finalize hangs for ever and holds the interpreter's lock: only a barrier that is polled can
     find that out beforehand, and only a thread of C (faulthandler's) can still end it.
     """
-    request = world.comm.Ibarrier()
-    deadline = time.monotonic() + timeout_seconds
-    while not request.Test():
-        if time.monotonic() > deadline:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-        time.sleep(1e-3)
+    if not _all_leave(world, timeout_seconds):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     faulthandler.dump_traceback_later(timeout_seconds, exit=True)
     MPI.Finalize()
     faulthandler.cancel_dump_traceback_later()
+
+
+def _all_leave(world: MpiWorld, timeout_seconds: float) -> bool:
+    deadline = time.monotonic() + timeout_seconds
+    try:
+        request = world.comm.Ibarrier()
+        while not request.Test():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(1e-3)
+    except MPI.Exception:
+        # Open MPI knows who is dead.
+        return False
+    return True
 
 
 class MpiFabric(Fabric):

@@ -49,7 +49,13 @@ class MatchedReceives:
     def match(self) -> None:
         """Begins to receive what has been sent, for as long as there are slots."""
         while self._free and not self._is_closed:
-            message = self._comm.Improbe(MPI.ANY_SOURCE, self._tag, self._status)
+            try:
+                message = self._comm.Improbe(MPI.ANY_SOURCE, self._tag, self._status)
+            except MPI.Exception as error:
+                # Open MPI refuses to look for messages from anybody until the deaths that it knows are acknowledged.
+                log.warning("some sender may be dead: %s", error)
+                self._comm.Ack_failed()
+                return
             if message is None:
                 return
             slot = self._free.popleft()

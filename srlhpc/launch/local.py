@@ -118,7 +118,8 @@ def mpiexec_command(mpiexec: str, kind: Flavour, ranks: int, script: Path) -> li
         case "openmpi4":
             options = ["--oversubscribe"]
         case "openmpi5":
-            options = ["--map-by", ":OVERSUBSCRIBE"]
+            # Without fault tolerance its process manager ends all ranks when one dies, whatever the script does.
+            options = ["--map-by", ":OVERSUBSCRIBE", "--with-ft", "ulfm"]
     # With setpriv a rank's script also dies when only MPI's local process manager is killed.
     guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
     return [mpiexec, *options, "-n", str(ranks), *guard, "sh", str(script)]
@@ -136,6 +137,7 @@ def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flav
     }
     # With cross-memory attach, a sender that dies in the middle of a message takes the receiver with it.
     environment.setdefault("UCX_TLS", "^cma")
+    environment.setdefault("OMPI_MCA_smsc", "^cma")
     return environment
 
 

@@ -2,8 +2,9 @@
 
 MPICH (4 and 5) makes `mpich_shm_HASH_NODE` and `mpich_vci_HASH_NODE`, where HASH is the 32-bit FNV-1a hash of the name
 of its key-value space. A rank asks its process manager for that name and writes the files' names down before they
-exist; `comm/mpi.py` unlinks them right after MPI_Init. MPICH and UCX also make files with random names, which live for
-some milliseconds of the start: those that stay are known by name, owner, time, and that nobody uses them.
+exist; `comm/mpi.py` unlinks them right after MPI_Init, and Open MPI's `sm_segment.HOST.USER.JOB.RANK` too. MPICH and
+UCX also make files with random names, which live for some milliseconds of the start. What a kill then leaves of
+those and of Open MPI's is known by name, owner, time, and that nobody uses it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
 
 FOLDER = Path("/dev/shm")
-_RANDOM_PATTERNS = ("mpich_shar_tmp*", "ucx_shm_posix_*")
+_RANDOM_PATTERNS = ("mpich_shar_tmp*", "ucx_shm_posix_*", "sm_segment.*")
 _LONGEST_START_SECONDS = 600.0
 _PATTERNS = ("mpich_shm_{}_0", "mpich_vci_{}_0")
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conftest import LAB_CONFIGURATION
+
+if TYPE_CHECKING:
+    from tests.slurm.runs_on_slurm import SlurmRun
 
 
 @pytest.fixture
@@ -15,3 +21,21 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> str:
     path = os.environ.get("SLURM_CONF") or str(LAB_CONFIGURATION)
     monkeypatch.setenv("SLURM_CONF", path)
     return path
+
+
+@pytest.fixture
+def submit(tmp_path: Path, lab: str) -> Iterator[Callable[..., SlurmRun]]:
+    """Submits a run; its jobs are cancelled at the end, and nothing of them may stay."""
+    from srlhpc.launch.processes import processes_of
+    from tests.slurm.runs_on_slurm import SlurmRun
+
+    made: list[SlurmRun] = []
+
+    def start(*overrides: str, **how: Any) -> SlurmRun:
+        made.append(SlurmRun(tmp_path, *overrides, **how))
+        return made[-1]
+
+    yield start
+    for run in made:
+        run.clear()
+        assert [pid for n in run.paths.attempt_numbers() for pid in processes_of(run.paths.attempt(n).folder)] == []
