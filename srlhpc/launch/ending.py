@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +11,8 @@ from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.failures import Failure, failures
 from srlhpc.launch.progress_line import progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+log = logging.getLogger(__name__)
 
 State = Literal["finished", "interrupted", "failed"]
 EXIT_CODES: dict[State, int] = {"finished": 0, "failed": 1, "interrupted": 130}
@@ -55,7 +58,11 @@ def write_end(attempt: AttemptPaths, outcome: Outcome, started: float) -> None:
         "time": now,
         "seconds": now - started,
     }
-    write_json(attempt.end, content, sync=True)
+    try:
+        write_json(attempt.end, content, sync=True)
+    except OSError as error:
+        # A full disk must not keep a job from going back into the queue.
+        log.warning("%s could not be written: %s", attempt.end, error)
 
 
 def last_checkpoint(paths: RunPaths) -> str:

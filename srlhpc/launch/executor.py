@@ -19,6 +19,9 @@ from srlhpc.launch.slurm import SlurmRefused, no_slurm, run_slurm, slurm_is_here
 from srlhpc.objects import ClusterError
 from srlhpc.specs.cluster import ClusterProfile
 
+_NO_LIMIT = 10**9
+"""submitit takes every signal for a time-out where the time limit is under ten minutes; `requeue` counts itself."""
+
 
 class ForemanExecutor(SlurmExecutor):
     """submitit's executor for a process that starts MPI ranks itself, in one job of several components.
@@ -49,7 +52,7 @@ class ForemanExecutor(SlurmExecutor):
         dependency: str | None,
         record: Callable[[str], None],
     ) -> None:
-        super().__init__(folder, max_num_timeout=cluster.requeues, python=shlex.quote(cluster.interpreter))
+        super().__init__(folder, max_num_timeout=_NO_LIMIT, python=shlex.quote(cluster.interpreter))
         self._allocation, self._cluster, self._name, self._dependency = allocation, cluster, name, dependency
         self._record = record
         # submitit counts a signal as a time-out by this limit.

@@ -103,6 +103,12 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
     return sorted(found.values(), key=lambda failure: failure.time)
 
 
+def first_kind(attempt: AttemptPaths) -> str:
+    """The kind of the failure that came first, as the rank wrote it; empty if none was written."""
+    written = [content for path in attempt.failures.glob("rank-*.json") if (content := read_json(path))]
+    return str(min(written, key=lambda content: content.get("time", 0.0)).get("kind", "")) if written else ""
+
+
 def _role(label: str) -> str:
     return label.partition("-")[0]
 

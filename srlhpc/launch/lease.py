@@ -88,10 +88,23 @@ class Lease:
         finally:
             own.unlink(missing_ok=True)
 
+    def take_within(self, seconds: float, attempt: int) -> None:
+        """As `take`, but waits that long for a holder that is just leaving."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.take(attempt)
+            except UserError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1.0)
+
     def renew(self, attempt: int | None = None) -> None:
         """Says that the holder is still there, and at which attempt, if that is another now."""
         self._attempt = self._attempt if attempt is None else attempt
-        write_json(self._path, self._content())
+        # A full disk must not end a run.
+        with contextlib.suppress(OSError):
+            write_json(self._path, self._content())
 
     def release(self) -> None:
         """Gives it back, if this process holds it."""

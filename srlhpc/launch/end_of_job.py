@@ -1,0 +1,100 @@
+"""The announced end of a job: a checkpoint is asked for, waited for within limits, and the end gets its name.
+
+announced (USR1, USR2 at the foreman; TERM at the ranks only)  -> checkpoint, then requeue
+ended (TERM, INT at the foreman: cancelled, limit reached)     -> checkpoint, then end; Slurm or the user decides
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+from srlhpc.launch.ending import Outcome, last_checkpoint
+from srlhpc.launch.job_signals import JobSignals
+from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+_REQUEUE_SECONDS = 5.0
+"""Of the lead time, kept for the requeue itself."""
+_END_SECONDS = 25.0
+"""For a checkpoint after TERM: Slurm kills after KillWait, 30 s by default."""
+_EARLY_SECONDS = 60.0
+"""Slurm may send its signal that much before it is due."""
+
+
+class EndOfJob:
+    """Whether and why a job is about to end.
+
+    Args:
+        paths: the run.
+        job: its id.
+        signals: caught.
+        lead_seconds: how long before the time limit Slurm sends its signal.
+        limit_seconds: the job's time limit, from now.
+        progress: where it is told that a checkpoint was asked for.
+    """
+
+    def __init__(
+        self,
+        paths: RunPaths,
+        job: str,
+        signals: JobSignals,
+        *,
+        lead_seconds: float,
+        limit_seconds: float,
+        progress: ProgressLine,
+    ) -> None:
+        self._paths, self._job, self._signals, self._progress = paths, job, signals, progress
+        self._asked: list[AttemptPaths] = []
+        self._checkpoint_seconds = max(_REQUEUE_SECONDS, lead_seconds - _REQUEUE_SECONDS)
+        self._limit_is_near = time.monotonic() + limit_seconds - lead_seconds - _EARLY_SECONDS
+
+    def must_go(self, attempt: AttemptPaths) -> Outcome | None:
+        """Asks for a checkpoint when the end is announced; an outcome, if none came in time, ends the ranks."""
+        if self._signals.warned_at is None and attempt.terminated.exists():
+            self._signals.warned_at = time.monotonic()
+        if not self._signals.any or attempt.outcome.exists():
+            return None
+        self._ask(attempt)
+        seconds = self._overdue()
+        if seconds is None:
+            return None
+        message = f"no checkpoint within {seconds:.0f} s of being asked; {last_checkpoint(self._paths)}"
+        return Outcome("interrupted", "signal", message)
+
+    def _ask(self, attempt: AttemptPaths) -> None:
+        if attempt in self._asked:
+            return
+        self._asked.append(attempt)
+        # On a full disk it is asked in vain; the older checkpoint must do.
+        with suppress(OSError):
+            attempt.stop.touch()
+        self._progress.say(
+            f"the job is about to end: asking for a checkpoint; until now {last_checkpoint(self._paths)}"
+        )
+
+    def _overdue(self) -> float | None:
+        """The limit in seconds that the checkpoint has missed, if any."""
+        limits = [(self._signals.warned_at, self._checkpoint_seconds), (self._signals.terminated_at, _END_SECONDS)]
+        now = time.monotonic()
+        return next((seconds for since, seconds in limits if since is not None and now > since + seconds), None)
+
+    def was_announced(self, attempt: AttemptPaths) -> bool:
+        """Whether somebody wants the nodes back, be it for the time limit or for another job."""
+        return self._signals.warned_at is not None or attempt.terminated.exists()
+
+    def named(self, attempt: AttemptPaths, outcome: Outcome) -> Outcome:
+        """An interruption with its reason, as far as the foreman knows it."""
+        if outcome.state != "interrupted":
+            return outcome
+        if self._signals.terminated_at is not None:
+            if attempt.terminated.exists():
+                return Outcome(
+                    "interrupted", "terminated", f"Slurm ended job {self._job}; {last_checkpoint(self._paths)}"
+                )
+            return Outcome("interrupted", "cancelled", f"cancelled; {last_checkpoint(self._paths)}")
+        if not self.was_announced(attempt):
+            return Outcome("interrupted", "cancelled", outcome.message)
+        # Near the time limit it is the time limit; else somebody more important wants the nodes.
+        reason = "time_limit" if time.monotonic() >= self._limit_is_near else "preemption"
+        return Outcome("interrupted", reason, outcome.message)

@@ -1,0 +1,162 @@
+"""One incarnation of a Slurm job at work on a run: attempts one after the other, until it is decided otherwise.
+
+crash                        -> new attempt from the newest whole checkpoint, in the same allocation
+announced or used-up end     -> back into the queue, or the end; see `next_step`
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.earlier_jobs import close_lost_attempt, ended_before
+from srlhpc.launch.end_of_job import EndOfJob
+from srlhpc.launch.ending import Outcome, last_checkpoint, summary
+from srlhpc.launch.failures import first_kind
+from srlhpc.launch.job_signals import JobSignals
+from srlhpc.launch.lease import Lease
+from srlhpc.launch.next_step import NextStep, Situation, next_step, pause_seconds
+from srlhpc.launch.node_order import nodes_of_components, order_warning
+from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.launch.requeue import refusal, requeue
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.slurm_attempt import SlurmAttempt
+from srlhpc.launch.srun_step import srun_plugin
+from srlhpc.launch.watching import Limits
+from srlhpc.objects import UserError
+from srlhpc.specs.cluster import ClusterProfile
+
+if TYPE_CHECKING:
+    from srlhpc.launch.ranks import Plan
+
+
+class JobShift:
+    """One incarnation of a job.
+
+    Args:
+        paths: the run.
+        job: the job's id.
+        signals: caught.
+        limits: how long to wait.
+    """
+
+    def __init__(self, paths: RunPaths, job: str, signals: JobSignals, limits: Limits | None = None) -> None:
+        self._paths, self._job, self._signals, self._limits = paths, job, signals, limits
+        self._lease = Lease(paths.lease, job)
+        self._progress = ProgressLine(sys.stderr)
+        written = read_json(paths.slurm) or {}
+        self._jobs = written["jobs"]
+        self._cluster = ClusterProfile.model_validate(written["cluster"])
+        self._allocation = Allocation.from_json(written["allocation"])
+        self._end_of_job = EndOfJob(
+            paths,
+            job,
+            signals,
+            lead_seconds=self._cluster.signal_lead_seconds,
+            limit_seconds=60.0 * self._allocation.minutes,
+            progress=self._progress,
+        )
+        self._keeps_run = False
+
+    def work(self) -> Outcome:
+        """Attempts until it is decided otherwise."""
+        close_lost_attempt(self._paths, self._job)
+        ended = ended_before(self._paths, self._job, self._jobs)
+        if ended is not None:
+            self._progress.say(f"job {self._job}: run {self._paths.name} is {ended.state} ({ended.reason}) already")
+            return ended
+        numbers = self._paths.attempt_numbers()
+        self._lease.take_within(60.0, numbers[-1] + 1 if numbers else 1)
+        try:
+            return self._attempts()
+        finally:
+            # A job that is back in the queue keeps the run.
+            if not self._keeps_run:
+                self._lease.release()
+
+    def _attempts(self) -> Outcome:
+        made = self._plan()
+        plugin = srun_plugin(self._cluster)
+        if warning := order_warning(plugin, nodes_of_components(os.environ)):
+            self._progress.say(warning)
+        first = before = self._updates()
+        restarts = 0
+        while not self._signals.any:
+            attempt = SlurmAttempt(
+                self._paths,
+                self._job,
+                made,
+                self._lease,
+                self._end_of_job,
+                progress=self._progress,
+                limits=self._limits,
+            )
+            outcome = attempt.run(self._allocation, plugin)
+            restarts, before = (0 if self._updates() > before else restarts), self._updates()
+            decision = next_step(self._situation(attempt.paths, outcome, restarts, got_further=before > first))
+            if decision != "restart":
+                return self._leave(outcome, decision)
+            self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
+            self._pause(pause_seconds(restarts))
+            restarts += 1
+        # Announced while nothing ran: there is nothing to write.
+        ends = self._signals.terminated_at is not None or not self._cluster.requeue
+        return self._leave(Outcome("interrupted", "signal", last_checkpoint(self._paths)), "end" if ends else "requeue")
+
+    def _plan(self) -> Plan:
+        from srlhpc.launch.plan import plan
+        from srlhpc.specs.load import load_experiment
+        from srlhpc.specs.probe import probe_spaces
+
+        spec = load_experiment(self._paths.spec)
+        made = plan(spec, probe_spaces(spec.environment))
+        if len(made.ranks) != self._allocation.ranks:
+            raise UserError(
+                f"{self._paths.spec} needs {len(made.ranks)} ranks, but the job was allocated for "
+                f"{self._allocation.ranks}; was it changed after it was submitted? Go on: srlhpc resume "
+                f"{self._paths.name}"
+            )
+        return made
+
+    def _pause(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self._signals.any:
+            time.sleep(0.1)
+
+    def _situation(self, attempt: AttemptPaths, outcome: Outcome, restarts: int, *, got_further: bool) -> Situation:
+        return Situation(
+            outcome,
+            first_kind(attempt),
+            warned=self._end_of_job.was_announced(attempt),
+            terminated=self._signals.terminated_at is not None,
+            restarts=restarts,
+            restarts_allowed=self._cluster.restarts_in_place,
+            may_requeue=self._cluster.requeue,
+            got_further=got_further,
+        )
+
+    def _updates(self) -> int:
+        """Updates in the newest checkpoint; -1 if there is none."""
+        files = sorted(self._paths.checkpoints.glob("updates-*.h5"))
+        return int(files[-1].stem.removeprefix("updates-")) if files else -1
+
+    def _leave(self, outcome: Outcome, decision: NextStep) -> Outcome:
+        if decision == "requeue":
+            outcome = self._requeue(outcome)
+        self._progress.say(summary(self._paths, outcome))
+        return outcome
+
+    def _requeue(self, outcome: Outcome) -> Outcome:
+        """Puts the job back into the queue; the outcome tells if that was not possible or not right."""
+        if refused := refusal(self._job, self._cluster, os.environ):
+            return replace(outcome, message=f"{outcome.message}; {refused}")
+        self._progress.say(f"requeueing job {self._job} ({outcome.reason}); {last_checkpoint(self._paths)}")
+        self._keeps_run = True
+        instead = requeue(self._job, self._signals, self._cluster)
+        self._keeps_run = instead is None
+        return instead or outcome

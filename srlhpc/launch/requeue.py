@@ -1,0 +1,88 @@
+"""Putting a job back into the queue, when that is right and possible."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from srlhpc.launch.ending import Outcome
+from srlhpc.launch.job_signals import JobSignals
+from srlhpc.launch.jobs import component_states
+from srlhpc.launch.slurm import SlurmSilent, run_slurm
+from srlhpc.objects import ClusterError
+from srlhpc.specs.cluster import ClusterProfile
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+_PATIENCE_SECONDS = 600.0
+"""For a controller that does not answer: it restarts, or another takes over."""
+
+
+def refusal(job: str, cluster: ClusterProfile, environment: Mapping[str, str]) -> str | None:
+    """Why a job may not go back into the queue once more; None if it may."""
+    returns = int(environment.get("SLURM_RESTART_COUNT") or 0)
+    if returns < cluster.requeues:
+        return None
+    return f"job {job} has been back in the queue {returns} times, and the profile's requeues allows no more"
+
+
+def requeue(
+    job: str,
+    signals: JobSignals,
+    cluster: ClusterProfile,
+    *,
+    ask: Callable[[str], list[str]] = component_states,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Outcome | None:
+    """Requeues a job; returns None then, and else how the job ends instead.
+
+    Args:
+        job: its id.
+        signals: submitit's handler does it; a job that is being ended is left alone.
+        cluster: the signal that submitit expects.
+        ask: what Slurm says of the job's components.
+        sleep: between two questions to a controller that is silent.
+
+    Raises:
+        SystemExit: by submitit, when it has requeued the job.
+    """
+    try:
+        states = _patiently(lambda: ask(job), signals, sleep)
+    except ClusterError as error:
+        return Outcome("failed", "requeue", f"job {job} was not requeued: {error}")
+    if signals.terminated_at is not None or set(states) != {"RUNNING"}:
+        # Requeueing a job that was just cancelled would revive it.
+        return Outcome("interrupted", "terminated", f"not requeued: job {job} is {'/'.join(states) or 'gone'}")
+    try:
+        _by_submitit(signals, cluster)
+        # It was not submitit that started this foreman, or submitit could not: its files may be on a full disk.
+        _patiently(lambda: run_slurm(["scontrol", "requeue", job]), signals, sleep)
+    except ClusterError as error:
+        return Outcome("failed", "requeue", f"job {job} could not be requeued: {error}")
+    return None
+
+
+def _by_submitit(signals: JobSignals, cluster: ClusterProfile) -> None:
+    if signals.requeue is None:
+        return
+    try:
+        signals.requeue(signal.Signals[f"SIG{cluster.signal}"], None)
+    except Exception as error:
+        log.warning("submitit could not requeue the job, trying it without: %s", error)
+
+
+def _patiently(command: Callable[[], _T], signals: JobSignals, sleep: Callable[[float], None]) -> _T:
+    """Runs a command of Slurm again while the controller is silent and nobody ends the job."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return command()
+        except SlurmSilent:
+            if signals.terminated_at is not None or time.monotonic() > deadline:
+                raise
+        sleep(1.0)

@@ -1,0 +1,87 @@
+"""One attempt inside a Slurm job: start the ranks with one srun, watch them, end them, write down how it ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.attempt import describe
+from srlhpc.launch.end_of_job import EndOfJob
+from srlhpc.launch.ending import Outcome, cause, write_end
+from srlhpc.launch.lease import Lease
+from srlhpc.launch.local import rank_program
+from srlhpc.launch.processes import kill_processes_of
+from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.srun_step import end_step, start_step
+from srlhpc.launch.watching import AttemptWatch, Limits
+
+if TYPE_CHECKING:
+    from srlhpc.launch.ranks import Plan
+
+
+class SlurmAttempt:
+    """The next attempt of a run, in a job.
+
+    Args:
+        paths: the run.
+        job: the job's id.
+        plan: who does what.
+        lease: of the run, taken.
+        end_of_job: asked all the time.
+        progress: where progress and losses are told.
+        limits: how long to wait.
+    """
+
+    def __init__(
+        self,
+        paths: RunPaths,
+        job: str,
+        plan: Plan,
+        lease: Lease,
+        end_of_job: EndOfJob,
+        *,
+        progress: ProgressLine | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._paths, self._plan, self._end_of_job = paths, plan, end_of_job
+        self._progress = progress or ProgressLine(sys.stderr)
+        self.paths = _described(paths, plan, job, self._progress)
+        lease.renew(self.paths.number)
+        self._watch = AttemptWatch(paths, self.paths, lease, plan.ranks, self._progress, limits or Limits())
+
+    def run(self, allocation: Allocation, plugin: str) -> Outcome:
+        """Stays until all ranks are gone.
+
+        Args:
+            allocation: the components of the job.
+            plugin: for `srun --mpi`.
+        """
+        attempt, started = self.paths, time.time()
+        step = start_step(attempt, self._plan.ranks, rank_program(attempt), allocation, plugin)
+        try:
+            forced = self._watch.until_gone(step, lambda: self._end_of_job.must_go(attempt))
+        except BaseException as error:
+            write_end(attempt, Outcome("failed", "foreman", f"the foreman failed: {error!r}"), started)
+            raise
+        finally:
+            end_step(step)
+            kill_processes_of(attempt.folder)
+        told = f"srun ended with {step.returncode}; see {attempt.logs}/srun.log"
+        outcome = Outcome.written(attempt) or forced or cause(attempt, told)
+        outcome = self._end_of_job.named(attempt, outcome)
+        write_end(attempt, outcome, started)
+        return outcome
+
+
+def _described(paths: RunPaths, plan: Plan, job: str, progress: ProgressLine) -> AttemptPaths:
+    """Makes the attempt's folder; it goes on from the newest whole checkpoint."""
+    newest = CheckpointFolder(paths.checkpoints).newest_valid()
+    for problem in newest.problems if newest else ():
+        progress.say(f"skipped: {problem}")
+    attempt = paths.new_attempt()
+    describe(attempt, plan, (), newest.path if newest else None, serial=False, job=job)
+    return attempt
