@@ -60,7 +60,7 @@ def test_open_mpi_without_pmix_then_refused_within_seconds_and_not_tried_again(
     submit: Callable[..., SlurmRun], plugin: str
 ) -> None:
     run = submit(profile=on_open_mpi(PROFILE) + f"srun_mpi: {plugin}\n")
-    run.wait_for_state("failed", seconds=30.0)
+    run.wait_for_state("failed")
     assert run.paths.attempt_numbers() == [1]
     said = run.command("why").stdout
     assert "MPI started 1 rank of 5" in said
