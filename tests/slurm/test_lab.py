@@ -147,9 +147,15 @@ def test_node_when_killed_then_its_tasks_are_gone_and_it_can_start_again(copy: C
 
 def tasks_of(daemon: int) -> list[int]:
     """The `sleep` on the node of a daemon."""
-    space = os.readlink(f"/proc/{daemon}/ns/mnt")
     done = subprocess.run(["pgrep", "-x", "sleep"], capture_output=True, text=True)
-    return [int(pid) for pid in done.stdout.split() if os.readlink(f"/proc/{pid}/ns/mnt") == space]
+    return [int(pid) for pid in done.stdout.split() if namespace_of(int(pid)) == namespace_of(daemon)]
+
+
+def namespace_of(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/mnt")
+    except OSError:
+        return None
 
 
 def test_start_without_a_free_port_then_it_says_so(tmp_path: Path) -> None:
