@@ -32,6 +32,7 @@ from srlhpc.objects import ClusterError, UserError
 _LARGEST_MESSAGE_BYTES = 2**31 - 1
 _DIGEST_BYTES = 16
 _RANK_BYTES = 4
+_TEXT_BYTES = 2048
 _STREAM_LIMIT = 16
 """Streams that a tag can tell apart."""
 RENDEZVOUS_TAG = _STREAM_LIMIT - 1
@@ -40,6 +41,10 @@ RENDEZVOUS_TAG = _STREAM_LIMIT - 1
 
 class WorldSizeError(ClusterError):
     """MPI started another number of ranks than planned: the launcher and this MPI do not fit together."""
+
+
+class DifferenceError(ClusterError):
+    """Ranks were started from different specs or installations."""
 
 
 @dataclass(frozen=True)
@@ -64,20 +69,30 @@ class MpiWorld:
             timeout_seconds: how long to wait for the others.
 
         Raises:
-            ClusterError: names the first rank that differs from rank 0, and in what.
+            DifferenceError: names the first rank that differs from rank 0, and in what.
+            ClusterError: not all ranks answered.
         """
         digests = b"".join(_digest(value) for value in facts.values())
         everyone = all_gather(self.comm, np.frombuffer(digests, np.uint8), timeout_seconds)
         everyone = everyone.reshape(self.size, len(facts), _DIGEST_BYTES)
         differs = (everyone != everyone[0]).any(axis=2)
-        if differs.any():
-            rank = int(np.flatnonzero(differs.any(axis=1))[0])
-            names = [name for name, bad in zip(facts, differs[rank], strict=True) if bad]
-            raise ClusterError(
-                f"rank {rank} differs from rank 0 in {', '.join(names)} (here, on rank {self.rank}: "
-                f"{', '.join(f'{name} = {facts[name]}' for name in names)}); all ranks must start from the same "
-                "spec and the same installation. Was a file changed while the job was starting?"
-            )
+        if not differs.any():
+            return
+        other = int(np.flatnonzero(differs.any(axis=1))[0])
+        names = [name for name, bad in zip(facts, differs[other], strict=True) if bad]
+        text = "; ".join(f"{name} {facts[name]}" for name in names) + f" on rank {self.rank} ({socket.gethostname()})"
+        both = [self._text_of(rank, text, timeout_seconds) for rank in (0, other)]
+        raise DifferenceError(
+            f"ranks differ in {', '.join(names)}: {both[0]}, but {both[1]}. All must start from the same spec and the "
+            "same installation: was one changed while the job was starting? Do all nodes see the same Python "
+            "(python, modules and setup in the cluster profile, PYTHONPATH)?"
+        )
+
+    def _text_of(self, rank: int, own: str, timeout_seconds: float) -> str:
+        """What a rank says, for all to hear; each calls it with its own words."""
+        text = np.frombuffer(own.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0"), np.uint8).copy()
+        wait(self.comm.Ibcast([text, MPI.BYTE], root=rank), timeout_seconds)
+        return text.tobytes().rstrip(b"\0").decode(errors="replace")
 
 
 def start_mpi(

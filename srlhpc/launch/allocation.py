@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from srlhpc.launch.gpu_shares import gpus_of_node
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.objects import UserError
 from srlhpc.specs.cluster import ClusterProfile, PartitionFacts, RoleResources
@@ -37,6 +38,14 @@ class Component:
     """CPUs of all nodes together that are paid for."""
     gpus: int
     """GPUs of all nodes together."""
+    gpu_shares: tuple[float, ...] = ()
+    """GPUs of each rank; 0.5: it shares one."""
+
+    def ranks_beside(self, rank: int) -> range:
+        """The ranks on a rank's node, itself included."""
+        node = self.node_of(rank)
+        first = self.first_rank + sum(self.tasks[:node])
+        return range(first, first + self.tasks[node])
 
     def node_of(self, rank: int) -> int:
         """The place of a rank's node among the component's."""
@@ -89,7 +98,10 @@ class Allocation:
     def from_json(cls, content: Mapping[str, Any]) -> Allocation:
         fields = list(Component.__dataclass_fields__)
         components = [
-            Component(**{field: entry[field] for field in fields} | {"tasks": tuple(entry["tasks"])})
+            Component(
+                **{field: entry[field] for field in fields}
+                | {name: tuple(entry[name]) for name in ("tasks", "gpu_shares")}
+            )
             for entry in content["components"]
         ]
         return cls(tuple(components), int(content["minutes"]))
@@ -229,7 +241,7 @@ def _spread(group: Sequence[_Placed], nodes: int) -> _Node:
     return _Node(
         tuple(len(block) for block in blocks),
         max(math.ceil(sum(entry.cpus for entry in block) / len(block)) for block in blocks),
-        max(math.ceil(sum(entry.gpus for entry in block)) for block in blocks),
+        max(gpus_of_node([entry.gpus for entry in block]) for block in blocks),
         max(sum(entry.wants.memory_mb_per_rank or 0 for entry in block) for block in blocks),
     )
 
@@ -259,7 +271,14 @@ def _component(group: Sequence[_Placed], cluster: ClusterProfile) -> Component:
     if wants.exclusive and facts.cpus_per_node:
         cpus = facts.cpus_per_node * nodes
     return Component(
-        _options(wants, node, cluster), group[0].rank.rank, len(group), nodes, node.tasks, cpus, node.gpus * nodes
+        _options(wants, node, cluster),
+        group[0].rank.rank,
+        len(group),
+        nodes,
+        node.tasks,
+        cpus,
+        node.gpus * nodes,
+        tuple(entry.gpus for entry in group),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -74,15 +75,16 @@ class LearningRoles:
         policy: Policy = module.build(spec.network, self._plan.shapes(name).kind, spec.normalize)
         return policy.to(device)
 
-    def device(self, wanted: str, rank: int) -> torch.device:
-        """The GPU of this rank's place on its node, or the CPU."""
+    def device(self, wanted: str) -> torch.device:
+        """The first GPU that this rank sees, of those it was bound to, or the CPU."""
         if wanted == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
             return torch.device("cpu")
         if not torch.cuda.is_available():
-            raise UserError("trainers.device or policy_servers.device is cuda, but torch sees no GPU here")
-        nodes = self._world.nodes if self._world else (0,)
-        on_node = [r.rank for r in self._plan.ranks if r.needs_torch and nodes[r.rank] == nodes[rank]]
-        device = torch.device("cuda", on_node.index(rank) % torch.cuda.device_count())
+            raise UserError(
+                "trainers.device or policy_servers.device is cuda, but torch sees no GPU here (CUDA_VISIBLE_DEVICES is "
+                f"{os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')!r}); is it built for them?"
+            )
+        device = torch.device("cuda", 0)
         torch.cuda.set_device(device)
         return device
 
@@ -130,7 +132,7 @@ class LearningRoles:
         plan, name = self._plan, role.policy or ""
         spec = plan.spec.policies[name]
         torch.set_num_threads(plan.spec.trainers.threads)
-        device = self.device(plan.spec.trainers.device, role.rank)
+        device = self.device(plan.spec.trainers.device)
         policy = self.policy(name, device)
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
         context = Context(
@@ -199,7 +201,7 @@ class LearningRoles:
         plan = self._plan
         if not any(r.name == "trainer" for r in plan.ranks[role.rank].roles):
             torch.set_num_threads(plan.spec.policy_servers.threads)
-        device = self.device(plan.spec.policy_servers.device, role.rank)
+        device = self.device(plan.spec.policy_servers.device)
         served = {
             seat.policy: made
             for seat in plan.seats

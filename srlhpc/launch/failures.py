@@ -159,6 +159,10 @@ def _advice_for_kind(kind: str) -> str:
             return (
                 "Set srun_mpi in the cluster profile to that plugin (`srun --mpi=list` names those there are), or mpi."
             )
+        case "difference":
+            return "Give all nodes the same installation, then resume; `srlhpc doctor --cluster NAME` compares nodes."
+        case "gpu":
+            return "Leave the node out or ask for fewer GPUs, then resume with `--cluster NAME`."
         case "cluster":
             return "The logs of all ranks have more; if it comes again, look at the machine."
     return "The rank's log has more."

@@ -9,8 +9,9 @@ from srlhpc.launch.ending import Outcome
 
 NextStep = Literal["end", "restart", "requeue"]
 
-_HOPELESS = ("user", "world")
-"""Kinds of failure that come again at once: a mistake in the job file, an MPI that srun cannot start."""
+_HOPELESS = ("user", "world", "difference", "gpu")
+"""Kinds of failure that come again at once: a mistake in the job file, an MPI that srun cannot start, nodes with other
+installations, nodes with too few GPUs."""
 _LONGEST_PAUSE_SECONDS = 30.0
 
 

@@ -18,10 +18,12 @@ from pathlib import Path
 
 from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
-from srlhpc.comm.mpi import MpiFabric, MpiWorld, WorldSizeError, abort, finalize_or_exit, start_mpi
-from srlhpc.data.atomic import write_json
+from srlhpc.comm.mpi import DifferenceError, MpiFabric, MpiWorld, WorldSizeError, abort, finalize_or_exit, start_mpi
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
+from srlhpc.launch.gpu_binding import GpuError, bound, device_files, gpus_of_rank, visible_gpus
 from srlhpc.launch.local import RANK_VARIABLE, STEP_VARIABLE
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -51,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     write_down_names(attempt)
     planned = int(os.environ[RANK_VARIABLE])
     try:
+        _bind_gpus(made, planned, paths)
         world = start_mpi(len(made.ranks), rank=planned)
     except ClusterError as error:
         # Every rank is the first of a world of its own, if the launcher does not speak this MPI's language.
@@ -63,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         level=logging.INFO, format=f"%(asctime)s rank {here.rank} {here.label} %(levelname)s %(name)s: %(message)s"
     )
     try:
-        world.require_equal({"spec and layouts": made.digest, "libraries": str(sorted(library_versions().items()))})
+        world.require_equal({"spec and layouts": made.digest, **library_versions()})
         limit = _work(made, here, world, paths, attempt)
     except StepLostError as error:
         log.error("%s", error)
@@ -104,7 +107,7 @@ def _play(
     wiring = Wiring(made, fabric)
     roles = _roles(made, here, world, wiring, fabric, paths, attempt)
     reporter = build_reporter(made, here.rank, roles, wiring)
-    log.info("up on %s, pid %d", socket.gethostname(), os.getpid())
+    log.info("up on %s, pid %d, GPUs: %s", socket.gethostname(), os.getpid(), ", ".join(_gpus()) or "none")
     run_roles([*roles, reporter], _backoff(here), keep_going=lambda: not reporter.may_exit)
     for role in (*roles, reporter):
         role.close()
@@ -147,6 +150,27 @@ def _backoff(here: RankPlan) -> Backoff:
     return STREAM if names == {"trainer"} else INFERENCE
 
 
+def _bind_gpus(made: Plan, rank: int, paths: RunPaths) -> None:
+    """Lets this process see its own GPUs only. MPI and torch look when they are loaded, so it comes before both.
+
+    Raises:
+        GpuError: the node grants fewer than planned.
+    """
+    assert "torch" not in sys.modules
+    allocation = Allocation.from_json(read_json(paths.allocation) or {}) if STEP_VARIABLE in os.environ else None
+    chosen = gpus_of_rank(made, rank, allocation, os.environ, device_files())
+    if chosen is None:
+        return
+    environment = bound(os.environ, chosen)
+    for variable in set(os.environ) - set(environment):
+        del os.environ[variable]
+    os.environ.update(environment)
+
+
+def _gpus() -> tuple[str, ...]:
+    return visible_gpus(os.environ, 0)
+
+
 def _die_with_parent() -> None:
     """Linux: ends this process when its parent does, so that nothing stays after a kill of the launcher."""
     if sys.platform == "linux":
@@ -185,6 +209,10 @@ def failure_kind(error: BaseException) -> str:
             return "user"
         case WorldSizeError():
             return "world"
+        case DifferenceError():
+            return "difference"
+        case GpuError():
+            return "gpu"
         case ClusterError():
             return "cluster"
     return "diverged" if type(error).__name__ == "DivergedError" else "exception"

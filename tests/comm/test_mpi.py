@@ -91,5 +91,6 @@ def test_world_knows_its_nodes_finds_differences_and_leaves_no_names_in_shared_m
     for result in results:
         assert result["nodes"] == [0, 1, 0]
         assert result["wrong_size"].startswith("MPI started 3 ranks of 9;")
-        assert result["difference"].startswith("rank 2 differs from rank 0 in layout ")
+        assert result["difference"].startswith("ranks differ in layout: layout False on rank 0 (")
+        assert "), but layout True on rank 2 (" in result["difference"]
         assert result["names"] == []

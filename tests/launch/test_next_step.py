@@ -36,7 +36,7 @@ def test_crash_when_no_restart_is_left_then_requeued_only_if_training_got_furthe
     assert next_step(replace(CRASH, restarts=3, got_further=True, may_requeue=False)) == "end"
 
 
-@pytest.mark.parametrize("kind", ["user", "world"])
+@pytest.mark.parametrize("kind", ["user", "world", "difference", "gpu"])
 def test_crash_when_it_would_come_again_at_once_then_end(kind: str) -> None:
     assert next_step(replace(CRASH, kind=kind)) == "end"
     assert next_step(replace(CRASH, kind=kind, warned=True)) == "end"
