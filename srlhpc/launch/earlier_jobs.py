@@ -8,17 +8,19 @@ from typing import Any
 
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.ending import Outcome, write_end
-from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
 
-def close_lost_attempt(paths: RunPaths, job: str) -> None:
-    """Writes the end of an attempt that was cut off with its foreman."""
+def close_lost_attempt(paths: RunPaths, job: str) -> AttemptPaths | None:
+    """Writes the end of an attempt that was cut off with its foreman, and returns it; None if there is none."""
     last = paths.last_attempt()
     if last and read_json(last.end) is None and (read_json(last.attempt) or {}).get("job"):
         outcome = Outcome.written(last) or Outcome(
             "interrupted", "requeued", f"everything was killed, the foreman included; job {job} goes on"
         )
         write_end(last, outcome, time.time())
+        return last
+    return None
 
 
 def ended_before(paths: RunPaths, job: str, jobs: Sequence[Mapping[str, Any]]) -> Outcome | None:

@@ -22,6 +22,7 @@ from srlhpc.launch.job_signals import JobSignals
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.next_step import NextStep, Situation, next_step, pause_seconds
 from srlhpc.launch.node_order import nodes_of_components, order_warning
+from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.requeue import refusal, requeue
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -65,13 +66,16 @@ class JobShift:
 
     def work(self) -> Outcome:
         """Attempts until it is decided otherwise."""
-        close_lost_attempt(self._paths, self._job)
+        lost = close_lost_attempt(self._paths, self._job)
         ended = ended_before(self._paths, self._job, self._jobs)
         if ended is not None:
             self._progress.say(f"job {self._job}: run {self._paths.name} is {ended.state} ({ended.reason}) already")
             return ended
         numbers = self._paths.attempt_numbers()
         self._lease.take_within(60.0, numbers[-1] + 1 if numbers else 1)
+        if lost is not None:
+            job = (read_json(lost.attempt) or {}).get("job", self._job)
+            sweep_nodes(lost, job, self._allocation)
         try:
             return self._attempts()
         finally:

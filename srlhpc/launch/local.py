@@ -160,6 +160,7 @@ def rank_script(
     *,
     rank: str = "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}",
     ignored: str = "USR1",
+    noted: Path | None = None,
 ) -> str:
     """The shell script around each rank.
 
@@ -169,7 +170,11 @@ def rank_script(
         program: command of a rank.
         rank: shell expression for the rank's number.
         ignored: signals that nobody may die of. MPICH's process manager sends USR1 to the ranks when one has died.
+        noted: made by the script of rank 0 when TERM comes, from its first moment on.
     """
+    # A shell takes note of a signal only while it waits for a command in the background.
+    note = f"trap {shlex.quote(f'touch {shlex.quote(str(noted))}')} TERM"
+    note = f'[ "$rank" != 0 ] || {note}\n' if noted else ""
     logs = "\n".join(f"  {each.rank}) log={shlex.quote(str(attempt.log(each.rank, each.label)))} ;;" for each in ranks)
     return f"""\
 #!/bin/sh
@@ -181,8 +186,11 @@ case "$rank" in
 esac
 exec >>"$log" 2>&1
 export {RANK_VARIABLE}="$rank"
-{shlex.join(program)}
-echo "$? $(date +%s.%N)" >{shlex.quote(str(attempt.exits))}/"$rank"
+{shlex.join(program)} &
+child=$!
+{note}wait "$child"; code=$?
+while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
+echo "$code $(date +%s.%N)" >{shlex.quote(str(attempt.exits))}/"$rank"
 exit 0
 """
 

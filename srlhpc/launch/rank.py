@@ -60,8 +60,6 @@ def main(arguments: Sequence[str]) -> int:
         _write_failure(made.ranks[planned], attempt, error)
         os._exit(1)
     here = made.ranks[world.rank]
-    if here.rank == 0 and STEP_VARIABLE in os.environ:
-        signal.signal(signal.SIGTERM, lambda *_: attempt.terminated.touch())
     logging.basicConfig(
         level=logging.INFO, format=f"%(asctime)s rank {here.rank} {here.label} %(levelname)s %(name)s: %(message)s"
     )

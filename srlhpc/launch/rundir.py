@@ -78,7 +78,7 @@ class AttemptPaths:
 
     @property
     def terminated(self) -> Path:
-        """Made by rank 0 when Slurm has sent TERM to the ranks."""
+        """Made by the script around rank 0 when Slurm has sent TERM to the ranks."""
         return self.folder / "terminated"
 
     @property

@@ -24,7 +24,7 @@ from srlhpc.objects import UserError
 FOLDER = Path("/dev/shm")
 _RANDOM_PATTERNS = ("mpich_shar_tmp*", "ucx_shm_posix_*", "sm_segment.*")
 _LONGEST_START_SECONDS = 600.0
-_PATTERNS = ("mpich_shm_{}_0", "mpich_vci_{}_0")
+_PATTERNS = ("mpich_shm_{:x}_{}", "mpich_vci_{:x}_{}")
 
 
 def write_down_names(attempt: AttemptPaths) -> None:
@@ -37,8 +37,17 @@ def write_down_names(attempt: AttemptPaths) -> None:
         return
     space = _key_value_space(int(descriptor))
     if space:
-        names = [pattern.format(f"{_fnv1a(space):x}") for pattern in _PATTERNS]
-        write_atomically(attempt.shared_memory, "".join(f"{name}\n" for name in names).encode())
+        write_atomically(attempt.shared_memory, "".join(f"{name}\n" for name in mpich_names(space)).encode())
+
+
+def mpich_names(space: bytes, node: str = "0") -> list[str]:
+    """Files of MPICH.
+
+    Args:
+        space: name of the key-value space.
+        node: number of the node.
+    """
+    return [pattern.format(_fnv1a(space), node) for pattern in _PATTERNS]
 
 
 def remove_leftovers(attempt: AttemptPaths) -> list[Path]:

@@ -13,6 +13,7 @@ from srlhpc.launch.end_of_job import EndOfJob
 from srlhpc.launch.ending import Outcome, cause, write_end
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import rank_program
+from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.processes import kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -47,7 +48,7 @@ class SlurmAttempt:
         progress: ProgressLine | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self._paths, self._plan, self._end_of_job = paths, plan, end_of_job
+        self._job, self._plan, self._end_of_job = job, plan, end_of_job
         self._progress = progress or ProgressLine(sys.stderr)
         self.paths = _described(paths, plan, job, self._progress)
         lease.renew(self.paths.number)
@@ -70,11 +71,19 @@ class SlurmAttempt:
         finally:
             end_step(step)
             kill_processes_of(attempt.folder)
+            self._sweep(allocation)
         told = f"srun ended with {step.returncode}; see {attempt.logs}/srun.log"
         outcome = Outcome.written(attempt) or forced or cause(attempt, told)
         outcome = self._end_of_job.named(attempt, outcome)
         write_end(attempt, outcome, started)
         return outcome
+
+    def _sweep(self, allocation: Allocation) -> None:
+        if self._watch.was_up:
+            return
+        problem = sweep_nodes(self.paths, self._job, allocation)
+        if problem:
+            self._progress.say(f"shared memory of ranks that were killed at their start may be left: {problem}")
 
 
 def _described(paths: RunPaths, plan: Plan, job: str, progress: ProgressLine) -> AttemptPaths:

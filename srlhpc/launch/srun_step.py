@@ -41,7 +41,8 @@ def start_step(
     script = attempt.folder / "rank.sh"
     # TERM is the only warning of some pre-emptions, and USR1 and USR2 are for the foreman: nobody may die of them.
     rank = "$((SLURM_PROCID + $1))"
-    script.write_text(rank_script(attempt, ranks, program, rank=rank, ignored="USR1 USR2 TERM"))
+    ignored = "USR1 USR2 TERM"
+    script.write_text(rank_script(attempt, ranks, program, rank=rank, ignored=ignored, noted=attempt.terminated))
     with open(attempt.logs / "srun.log", "ab") as log:
         return subprocess.Popen(
             srun_command(allocation, plugin, script),

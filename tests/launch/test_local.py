@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,9 +29,9 @@ def attempt(tmp_path: Path) -> AttemptPaths:
     return made
 
 
-def run_script(attempt: AttemptPaths, program: list[str], rank: str = "1") -> int:
+def run_script(attempt: AttemptPaths, program: list[str], rank: str = "1", **how: Any) -> int:
     script = attempt.folder / "rank.sh"
-    script.write_text(rank_script(attempt, [Rank(0, "coordinator-0"), Rank(1, "actor-0")], program))
+    script.write_text(rank_script(attempt, [Rank(0, "coordinator-0"), Rank(1, "actor-0")], program, **how))
     environment = {key: value for key, value in os.environ.items() if key != "OMPI_COMM_WORLD_RANK"}
     return subprocess.run(["sh", script], env=environment | {"PMI_RANK": rank}, stderr=subprocess.DEVNULL).returncode
 
@@ -50,6 +51,16 @@ def test_script_when_its_rank_ends_then_it_succeeds_and_says_how(
 def test_script_when_its_rank_writes_then_into_its_log(attempt: AttemptPaths) -> None:
     run_script(attempt, [sys.executable, "-c", "import sys; print('out'); print('err', file=sys.stderr)"])
     assert sorted(attempt.log(1, "actor-0").read_text().split()) == ["err", "out"]
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_script_when_term_comes_then_its_rank_goes_on_and_that_of_rank_0_takes_note(
+    attempt: AttemptPaths, rank: str
+) -> None:
+    program = "import os, signal; os.kill(os.getppid(), signal.SIGTERM); os.kill(os.getpid(), signal.SIGTERM)"
+    run_script(attempt, [sys.executable, "-c", program], rank, ignored="USR1 TERM", noted=attempt.terminated)
+    assert attempt.exit(int(rank)).read_text().split()[0] == "0"
+    assert attempt.terminated.exists() == (rank == "0")
 
 
 def test_script_when_usr1_comes_then_its_rank_goes_on(attempt: AttemptPaths) -> None:

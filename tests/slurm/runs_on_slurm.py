@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json
+from srlhpc.launch.processes import processes_of
 from srlhpc.launch.run_state import job_ids, run_state
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.slurm import run_slurm
@@ -39,18 +40,35 @@ def srlhpc(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90)
 
 
+def shared_memory_of_nodes() -> set[str]:
+    """`NODE/FILE` of all that is in /dev/shm of the lab's nodes, each of which has its own."""
+    found = set()
+    for path in (lab_folder() / ".state" / "pids").glob("slurmd-*"):
+        folder = Path("/proc") / path.read_text().strip() / "root" / "dev" / "shm"
+        found |= {f"{path.name.removeprefix('slurmd-')}/{file.name}" for file in folder.iterdir()}
+    return found
+
+
 class SlurmRun:
-    """A CartPole run as a job.
+    """A run as a job.
 
     Args:
         root: folder of all runs.
         overrides: of the spec.
         profile: text of the cluster profile.
         time: time limit in minutes.
+        job: what to train.
+        chain: jobs that follow each other.
     """
 
     def __init__(
-        self, root: Path, *overrides: str, profile: str = PROFILE, time: int = 10, job: str = "jobs/cartpole.yaml"
+        self,
+        root: Path,
+        *overrides: str,
+        profile: str = PROFILE,
+        time: int = 10,
+        job: str = "jobs/cartpole.yaml",
+        chain: int = 1,
     ) -> None:
         self.root = root
         self.profile = root / "profile.yaml"
@@ -58,6 +76,7 @@ class SlurmRun:
         self.paths = RunPaths(root / "r")
         sets = [word for override in overrides for word in ("--set", override)]
         where = ["--cluster", str(self.profile), "--root", str(root), "--name", "r", "--time", str(time)]
+        where += ["--chain", str(chain)]
         done = srlhpc("submit", job, *where, *sets)
         assert done.returncode == 0, done.stderr
 
@@ -118,6 +137,12 @@ class SlurmRun:
     def counters(self) -> list[int]:
         """Steps of every line of the metrics, in order."""
         return [json.loads(line)["steps"] for line in self.paths.metrics.read_text().splitlines()]
+
+    def processes(self) -> list[int]:
+        """All that runs of it, on whatever node: they share one kernel."""
+        return [
+            pid for number in self.paths.attempt_numbers() for pid in processes_of(self.paths.attempt(number).folder)
+        ]
 
     def clear(self) -> None:
         """Ends its jobs and waits until they are gone."""

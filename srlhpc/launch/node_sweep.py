@@ -1,0 +1,71 @@
+"""/dev/shm on the nodes of a Slurm job: removes what a step has left that was killed while MPI was starting.
+
+Later than that nothing has a name there any more. MPICH names its files `mpich_shm_HASH_NODE` after the hash of
+`JOB.STEP`, and steps are counted anew after a requeue: a file that stays would break the start of the next incarnation.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.processes import is_used
+from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.launch.shared_memory import FOLDER, mpich_names, remove_leftovers
+
+_STEPS = 100
+"""A job has started fewer steps than that before one of them got through its start."""
+_LONGEST_SECONDS = 30.0
+
+
+def sweep_nodes(attempt: AttemptPaths, job: str, allocation: Allocation) -> str | None:
+    """Runs `sweep_here` on every node; returns why that was not possible, None if it was.
+
+    Args:
+        attempt: whose processes are gone.
+        job: its job.
+        allocation: the components of the job that this process runs in.
+    """
+    program = [sys.executable, "-m", "srlhpc.launch.node_sweep", str(attempt.folder), job]
+    try:
+        done = subprocess.run(
+            sweep_command(allocation, program), capture_output=True, text=True, timeout=_LONGEST_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode else None
+
+
+def sweep_command(allocation: Allocation, program: Sequence[str]) -> list[str]:
+    """One step with one task on every node."""
+    command = ["srun"]
+    for number, component in enumerate(allocation.components):
+        command += [":"] if number else []
+        command += [f"--het-group={number}"] if len(allocation.components) > 1 else []
+        nodes = component.nodes
+        command += ["--mpi=none", "--overlap", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
+        command += ["--cpu-bind=none", *program]
+    return command
+
+
+def sweep_here(attempt: AttemptPaths, job: str) -> list[Path]:
+    """Removes files of an attempt and of its job's steps that nobody uses; returns them."""
+    removed = remove_leftovers(attempt)
+    for path in _of_steps(job):
+        if path.stat().st_uid == os.getuid() and not is_used(path):
+            path.unlink(missing_ok=True)
+            removed.append(path)
+    return removed
+
+
+def _of_steps(job: str) -> Iterator[Path]:
+    patterns = (name for step in range(_STEPS) for name in mpich_names(f"{job}.{step}".encode(), node="*"))
+    return (path for pattern in patterns for path in FOLDER.glob(pattern))
+
+
+if __name__ == "__main__":
+    sweep_here(AttemptPaths(Path(sys.argv[1])), sys.argv[2])

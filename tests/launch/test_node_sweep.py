@@ -1,0 +1,50 @@
+"""Leftovers of MPI's start on the nodes of a job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from srlhpc.launch.allocation import Allocation, Component
+from srlhpc.launch.node_sweep import sweep_command, sweep_here
+from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.launch.shared_memory import FOLDER, mpich_names
+
+JOB = f"test-{os.getpid()}"
+
+
+@pytest.fixture
+def left() -> Iterator[Path]:
+    """What the second step of a job would leave on its fourth node."""
+    path = FOLDER / mpich_names(f"{JOB}.1".encode(), node="3")[0]
+    path.touch()
+    yield path
+    path.unlink(missing_ok=True)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs /dev/shm")
+def test_file_of_a_step_when_nobody_uses_it_then_removed(tmp_path: Path, left: Path) -> None:
+    attempt = AttemptPaths(tmp_path / "attempts" / "0001")
+    assert sweep_here(attempt, f"{JOB}0") == []
+    with left.open():
+        assert sweep_here(attempt, JOB) == []
+    assert sweep_here(attempt, JOB) == [left]
+    assert not left.exists()
+
+
+def test_names_then_those_that_mpich_was_seen_to_use_for_job_3_step_0() -> None:
+    assert mpich_names(b"3.0", node="1")[0] == "mpich_shm_c141a9dc_1"
+
+
+def test_sweep_then_one_task_on_every_node_of_every_component() -> None:
+    components = (
+        Component({"partition": "gpu"}, 0, 4, 1, (4,), 8, 2),
+        Component({"partition": "cpu"}, 4, 4, 2, (2, 2), 4, 0),
+    )
+    command = sweep_command(Allocation(components, 10), ["true"])
+    middle = command.index(":")
+    assert {"--het-group=0", "--nodes=1", "--ntasks=1", "--mpi=none", "true"} <= set(command[:middle])
+    assert {"--het-group=1", "--nodes=2", "--ntasks=2", "--overlap", "true"} <= set(command[middle:])
