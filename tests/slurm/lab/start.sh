@@ -7,7 +7,7 @@
 # .state beside this script. A daemon that runs already is left alone, and so is the configuration then. Needs root,
 # and installs the packages that it needs, where there is apt.
 # Environment: LAB_ACCOUNTING=0 leaves out the database; LAB_GRACE: seconds of warning before pre-emption (10);
-# LAB_PORT: first of ten ports (18400).
+# LAB_PORT: first of ten ports (the first ten from 18400 that are free).
 set -euo pipefail
 . "$(dirname "$0")/lab.sh"
 
@@ -23,11 +23,13 @@ fi
 mark
 mkdir -p "$ETC" "$PIDS" "$LOG" "$STATE"/{spool,controller,munge,dev,pmix,database}
 chmod 755 "$STATE" "$STATE/munge"
+are_free() {
+  local port
+  for port in $(seq "$1" $(($1 + 9))); do ! (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || return; done
+}
 if ! is_any_alive; then
-  PORT=${LAB_PORT:-18400}
-  for port in $(seq "$PORT" $((PORT + 9))); do
-    ! (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || fail "port $port is in use, by another lab? LAB_PORT=N chooses others"
-  done
+  for PORT in ${LAB_PORT:-$(seq 18400 10 19390)}; do are_free "$PORT" && break; done
+  are_free "$PORT" || fail "port $PORT or one of the nine behind it is in use"
   "$LAB/configure.sh" "$PORT" "${LAB_ACCOUNTING:-1}" "${LAB_GRACE:-10}"
 fi
 . "$ETC/settings"
