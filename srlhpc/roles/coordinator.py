@@ -18,6 +18,7 @@ from srlhpc.comm.channel import Inbox, Outbox
 from srlhpc.comm.protocol import Command, read_text, write_text
 from srlhpc.data.atomic import write_json
 from srlhpc.roles.checkpointing import Checkpointing
+from srlhpc.roles.journal import Journal
 from srlhpc.roles.liveness import Failure, Liveness, RankRecord
 from srlhpc.roles.progress import Progress
 from srlhpc.roles.role import Role
@@ -91,6 +92,7 @@ class Coordinator(Role):
         now = clock()
         self._looked_at, self._status_at, self._checkpoint_at = now, -1e9, now
         self._metrics_updates = progress.updates
+        self._journal = Journal(liveness, progress, checkpointing, now)
         self._is_training = False
         self._outcome: Outcome | None = None
         self._stopping = False
@@ -102,7 +104,9 @@ class Coordinator(Role):
 
     def poll(self) -> bool:
         busy = self._hear()
-        busy |= self._checkpointing.poll()
+        if self._checkpointing.poll():
+            busy = True
+            self._journal.look(self._clock())
         now = self._clock()
         if now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now
@@ -111,6 +115,7 @@ class Coordinator(Role):
         if now - self._status_at >= STATUS_SECONDS or self._has_first_update:
             self._status_at = now
             self._is_training |= self._has_first_update
+            self._journal.look(now)
             self._try_to_write_status(now)
         return busy
 
@@ -203,6 +208,7 @@ class Coordinator(Role):
         self._wants_first = False
         self._checkpoint_at = self._clock()
         self._checkpointing.ask()
+        self._journal.asked_at = self._checkpoint_at
 
     def _bring_to_an_end(self, now: float) -> None:
         if not self._stopping:
@@ -227,6 +233,7 @@ class Coordinator(Role):
         if self._files.stop.exists():
             self._files.stop.unlink(missing_ok=True)
             if self._outcome is None:
+                log.info("asked to stop: the last checkpoint is written first")
                 self._outcome = Outcome("interrupted", "signal", "stopped on request")
         for failure in self._liveness.look(now):
             self._lose(failure)
@@ -277,7 +284,13 @@ class Coordinator(Role):
         assert self._outcome is not None
         self._try_to_write_status(self._clock())
         outcome = self._outcome
-        write_json(self._files.outcome, {"state": outcome.state, "reason": outcome.reason, "message": outcome.message})
+        self._journal.end(outcome.state, outcome.reason, outcome.message, self._clock())
+        content = {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
+        try:
+            write_json(self._files.outcome, content)
+        except OSError as error:
+            # All ranks must still leave.
+            log.warning("the outcome (%s, %s) could not be written: %s", outcome.state, outcome.reason, error)
 
     # --- files ---------------------------------------------------------------------------------------------------
 
