@@ -114,6 +114,8 @@ def start_mpi(
         MPI.Init_thread(MPI.THREAD_FUNNELED)
     size = MPI.COMM_WORLD.Get_size()
     if size != expected_size:
+        if size == 1:
+            unlink_shared_memory()
         raise WorldSizeError(_wrong_size(size, expected_size, MPI.Get_library_version()))
     number = MPI.COMM_WORLD.Get_rank() if rank is None else rank
     own = number.to_bytes(_RANK_BYTES, "big") + _digest(host or socket.gethostname())

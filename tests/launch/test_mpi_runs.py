@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from srlhpc.launch.shared_memory import remove_leftovers
 from tests.comm.launching import mpiexec
 from tests.launch.fake_runs import wait_for
 from tests.launch.making_runs import change_job, make_attempt, make_run, outcome, settings, tree_of
+from tests.openmpi import openmpi_python
 
 pytestmark = pytest.mark.mpi
 
@@ -124,7 +126,12 @@ def test_limited_lag_is_kept_and_with_lag_0_nothing_is_dropped(lag: int, tmp_pat
         assert lag > 0 or run.status["roles"]["trainer"]["dropped_fragments"] == 0
 
 
-def test_training_goes_on_to_its_end_without_a_killed_actor(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_training_goes_on_to_its_end_without_a_killed_actor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpi: str
+) -> None:
+    if mpi == "openmpi":
+        monkeypatch.setattr(sys, "executable", openmpi_python())
     what = job({"updates": 100_000})
     with ranks(make_run(tmp_path, what), what) as run:
         run.wait_for_updates(5)
