@@ -17,7 +17,7 @@ from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.processes import kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.srun_step import end_step, start_step
+from srlhpc.launch.srun_step import end_step, srun_complaint, start_step
 from srlhpc.launch.watching import AttemptWatch, Limits
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class SlurmAttempt:
             end_step(step)
             kill_processes_of(attempt.folder)
             self._sweep(allocation)
-        told = f"srun ended with {step.returncode}; see {attempt.logs}/srun.log"
+        told = f"srun ended with {step.returncode}{srun_complaint(attempt)}; see {attempt.logs}/srun.log"
         outcome = Outcome.written(attempt) or forced or cause(attempt, told)
         outcome = self._end_of_job.named(attempt, outcome)
         write_end(attempt, outcome, started)

@@ -116,6 +116,14 @@ def step_environment(
     return environment
 
 
+def srun_complaint(attempt: AttemptPaths) -> str:
+    """The last error of srun itself, in parentheses; empty if it had none."""
+    log = attempt.logs / "srun.log"
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    errors = [line.removeprefix("srun: error: ") for line in lines if line.startswith("srun: error: ")]
+    return f" ({errors[-1]})" if errors else ""
+
+
 def srun_plugin(cluster: ClusterProfile) -> str:
     """The `--mpi` plugin: the profile's, else the one that the MPI of mpi4py needs.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from srlhpc.launch.allocation import Allocation, Component
 from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.srun_step import srun_command, step_environment
+from srlhpc.launch.srun_step import srun_command, srun_complaint, step_environment
 
 GPU = Component({"partition": "gpu", "cpus-per-task": 2}, 0, 4, 1, (4,), 8, 2)
 CPU = Component({"partition": "cpu"}, 4, 4, 2, (2, 2), 4, 0)
@@ -48,3 +48,12 @@ def test_components_in_another_order_than_ranks_then_every_part_is_told_its_offs
     middle = command.index(":")
     assert (command[1], command[middle - 1]) == ("--het-group=0", "4")
     assert (command[middle + 1], command[-1]) == ("--het-group=1", "-4")
+
+
+def test_complaint_then_the_last_error_of_srun_itself(tmp_path: Path) -> None:
+    attempt = RunPaths(tmp_path).attempt(1)
+    attempt.make()
+    assert srun_complaint(attempt) == ""
+    lines = ["srun: error: cannot load", "srun: error: Invalid MPI type 'pmix'", "0: srun: error: not srun's"]
+    (attempt.logs / "srun.log").write_text("\n".join(lines))
+    assert srun_complaint(attempt) == " (Invalid MPI type 'pmix')"
