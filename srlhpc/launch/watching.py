@@ -103,7 +103,8 @@ class AttemptWatch:
             if not self._attempt.outcome.exists():
                 self._progress.say(f"{label} (rank {end.rank}) {self._why(end, expendable)}")
             if not expendable:
-                clock.start("lost", self._limits.lost)
+                # Nobody ends the step for a dead coordinator.
+                clock.start("lost", self._limits.lost if end.rank else 0.0)
 
     def _why(self, end: RankEnd, expendable: bool) -> str:
         written = read_json(self._attempt.failure(end.rank))

@@ -1,0 +1,106 @@
+"""The announced end of a job: a checkpoint is asked for, waited for, and the end gets its name."""
+
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+
+import pytest
+
+from srlhpc.launch.end_of_job import EndOfJob
+from srlhpc.launch.ending import Outcome
+from srlhpc.launch.job_signals import JobSignals
+from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+
+STOPPED = Outcome("interrupted", "signal", "stopped on request")
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> AttemptPaths:
+    return RunPaths(tmp_path).new_attempt()
+
+
+@pytest.fixture
+def signals() -> JobSignals:
+    return JobSignals()
+
+
+def end_of_job(attempt: AttemptPaths, signals: JobSignals, *, lead: float = 40.0, limit: float = 3600.0) -> EndOfJob:
+    paths = RunPaths(attempt.folder.parent.parent)
+    return EndOfJob(paths, "17", signals, lead_seconds=lead, limit_seconds=limit, progress=ProgressLine(io.StringIO()))
+
+
+def ago(seconds: float) -> float:
+    return time.monotonic() - seconds
+
+
+def test_no_signal_then_nobody_is_asked(attempt: AttemptPaths, signals: JobSignals) -> None:
+    assert end_of_job(attempt, signals).must_go(attempt) is None
+    assert not attempt.stop.exists()
+
+
+def test_warning_then_a_checkpoint_is_asked_for_once(attempt: AttemptPaths, signals: JobSignals) -> None:
+    end = end_of_job(attempt, signals)
+    signals.warned_at = ago(0.0)
+    assert end.must_go(attempt) is None
+    attempt.stop.unlink()
+    assert end.must_go(attempt) is None
+    assert not attempt.stop.exists()
+
+
+def test_term_at_the_ranks_only_then_it_is_a_warning(attempt: AttemptPaths, signals: JobSignals) -> None:
+    attempt.terminated.touch()
+    end = end_of_job(attempt, signals)
+    assert end.must_go(attempt) is None
+    assert attempt.stop.exists()
+    assert end.named(attempt, STOPPED).reason == "preemption"
+
+
+def test_checkpoint_when_it_does_not_come_within_the_lead_time_then_the_ranks_must_go(
+    attempt: AttemptPaths, signals: JobSignals
+) -> None:
+    end = end_of_job(attempt, signals)
+    signals.warned_at = ago(34.0)
+    assert end.must_go(attempt) is None
+    signals.warned_at = ago(36.0)
+    outcome = end.must_go(attempt)
+    assert outcome is not None
+    assert "no checkpoint within 35 s" in outcome.message
+
+
+def test_term_when_the_kill_is_near_then_the_ranks_must_go_however_long_the_lead_time_is(
+    attempt: AttemptPaths, signals: JobSignals
+) -> None:
+    end = end_of_job(attempt, signals, lead=600.0)
+    signals.terminated_at = ago(26.0)
+    assert end.must_go(attempt) is not None
+
+
+def test_attempt_when_it_has_written_its_outcome_then_left_alone(attempt: AttemptPaths, signals: JobSignals) -> None:
+    signals.warned_at = ago(1000.0)
+    attempt.outcome.touch()
+    assert end_of_job(attempt, signals).must_go(attempt) is None
+
+
+def test_warning_then_near_the_time_limit_it_is_that_and_else_a_preemption(
+    attempt: AttemptPaths, signals: JobSignals
+) -> None:
+    signals.warned_at = ago(0.0)
+    assert end_of_job(attempt, signals, limit=90.0).named(attempt, STOPPED).reason == "time_limit"
+    assert end_of_job(attempt, signals, limit=900.0).named(attempt, STOPPED).reason == "preemption"
+
+
+def test_term_then_cancelled_or_ended_by_slurm_by_who_else_got_it(attempt: AttemptPaths, signals: JobSignals) -> None:
+    signals.terminated_at = ago(0.0)
+    end = end_of_job(attempt, signals)
+    assert end.named(attempt, STOPPED).reason == "cancelled"
+    attempt.terminated.touch()
+    assert end.named(attempt, STOPPED).reason == "terminated"
+
+
+def test_outcome_that_is_no_interruption_then_it_keeps_its_name(attempt: AttemptPaths, signals: JobSignals) -> None:
+    signals.warned_at = ago(0.0)
+    finished = Outcome("finished", "steps", "")
+    assert end_of_job(attempt, signals).named(attempt, finished) is finished

@@ -1,0 +1,104 @@
+"""Putting a job back into the queue, without a Slurm."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from srlhpc.launch import requeue as module
+from srlhpc.launch.job_signals import JobSignals
+from srlhpc.launch.requeue import refusal, requeue
+from srlhpc.launch.slurm import SlurmRefused, SlurmSilent
+from srlhpc.specs.cluster import ClusterProfile
+
+CLUSTER = ClusterProfile(signal="USR1", requeues=2)
+
+
+class Slurm:
+    """What `scontrol requeue` was told, and the errors that it answers with."""
+
+    def __init__(self) -> None:
+        self.told: list[list[str]] = []
+        self.errors: list[Exception] = []
+
+    def run(self, arguments: list[str]) -> None:
+        self.told.append(arguments)
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    made = Slurm()
+    monkeypatch.setattr(module, "run_slurm", made.run)
+    return made
+
+
+def asked(signals: JobSignals, *states: str) -> Any:
+    return requeue("17", signals, CLUSTER, ask=lambda _job: list(states), sleep=lambda _seconds: None)
+
+
+def test_running_job_then_submitit_requeues_it_by_the_profiles_signal(slurm: Slurm) -> None:
+    signals = JobSignals()
+    heard: list[int] = []
+
+    def handler(number: int, _frame: object) -> None:
+        heard.append(number)
+        raise SystemExit
+
+    signals.requeue = handler
+    with pytest.raises(SystemExit):
+        asked(signals, "RUNNING", "RUNNING")
+    assert (heard, slurm.told) == ([signal.SIGUSR1], [])
+
+
+def test_submitit_when_its_files_cannot_be_written_then_requeued_without_it(slurm: Slurm) -> None:
+    signals = JobSignals()
+
+    def full_disk(_number: int, _frame: object) -> None:
+        raise OSError("no space")
+
+    signals.requeue = full_disk
+    assert asked(signals, "RUNNING") is None
+    assert slurm.told == [["scontrol", "requeue", "17"]]
+
+
+@pytest.mark.parametrize("states", [("CANCELLED",), ("RUNNING", "COMPLETING"), ()])
+def test_job_when_it_is_being_ended_then_not_revived(slurm: Slurm, states: tuple[str, ...]) -> None:
+    outcome = asked(JobSignals(), *states)
+    assert (outcome.state, outcome.reason, slurm.told) == ("interrupted", "terminated", [])
+
+
+def test_job_when_term_has_come_then_not_revived_although_slurm_calls_it_running(slurm: Slurm) -> None:
+    signals = JobSignals()
+    signals.terminated_at = 1.0
+    assert asked(signals, "RUNNING").reason == "terminated"
+    assert slurm.told == []
+
+
+def test_controller_when_silent_for_a_while_then_asked_again(slurm: Slurm) -> None:
+    answers: list[Exception | None] = [SlurmSilent("no answer"), SlurmSilent("no answer"), None]
+    pauses: list[float] = []
+
+    def ask(_job: str) -> list[str]:
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return ["RUNNING"]
+
+    assert requeue("17", JobSignals(), CLUSTER, ask=ask, sleep=pauses.append) is None
+    assert (len(pauses), len(slurm.told)) == (2, 1)
+
+
+def test_slurm_when_it_refuses_then_failed_with_its_words(slurm: Slurm) -> None:
+    slurm.errors.append(SlurmRefused("`scontrol requeue 17` failed: job may not be requeued", "refused"))
+    outcome = asked(JobSignals(), "RUNNING")
+    assert (outcome.state, outcome.reason) == ("failed", "requeue")
+    assert "may not be requeued" in outcome.message
+
+
+def test_returns_when_as_many_as_allowed_then_refused() -> None:
+    assert refusal("17", CLUSTER, {}) is None
+    assert refusal("17", CLUSTER, {"SLURM_RESTART_COUNT": "1"}) is None
+    assert "2 times" in (refusal("17", CLUSTER, {"SLURM_RESTART_COUNT": "2"}) or "")
