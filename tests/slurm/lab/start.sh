@@ -69,4 +69,4 @@ for node in $NODES; do is_alive "slurmd-$node" || "$LAB/start-node.sh" "$node"; 
 are_up() { [ "$(sinfo -h -N -p low -t idle,mix,alloc -o %N | sort -u | wc -l)" = 4 ]; }
 export -f are_up
 wait_for "a node" bash -c are_up
-echo "export SLURM_CONF=$SLURM_CONF"
+echo "export SLURM_CONF=$LAB/.state/etc/slurm.conf"
