@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 OPENMPI := $(VENV)/openmpi
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 # Everything that the jobs in jobs/ need.
-EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video
+EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video,bench
 
 .PHONY: run venv venv-test test lint types format slurm-lab slurm-lab-stop clean
 

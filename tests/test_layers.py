@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LAYERS = ["environment objects", "specs", "rl", "data", "policies", "algorithms", "comm", "roles", "launch", "cli"]
+LAYERS = [
+    "environment objects",
+    "specs",
+    "rl",
+    "data",
+    "policies",
+    "algorithms",
+    "comm",
+    "roles",
+    "launch",
+    "bench",
+    "cli",
+]
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names.split()}
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "srlhpc").rglob("*.py"))
 

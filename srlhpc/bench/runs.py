@@ -1,0 +1,243 @@
+"""Real runs, looked at from outside over a steady window: `srlhpc run` in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from srlhpc.bench.processes import cpu_seconds, pss_bytes, tree, variable_of
+from srlhpc.bench.rows import Spread
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.local import RANK_VARIABLE
+from srlhpc.launch.processes import die_with_parent
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.objects import ClusterError, UserError
+
+STEPS_WITHOUT_END = 1_000_000_000
+_START_SECONDS = 300.0
+_END_SECONDS = 120.0
+_LOOK_SECONDS = 0.02
+
+Job = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How runs are measured."""
+
+    warm_seconds: float
+    """From the first trained batch to the window."""
+    seconds: float
+    """Of the window."""
+    repeats: int
+    cores: int | None = None
+    """Cores that all processes of a run share; None: all that this process may use."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    """One moment of a run."""
+
+    time: float
+    status: Mapping[str, Any]
+    cpu: Mapping[int, float]
+    """CPU seconds of every process of the run."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What a run did between two moments."""
+
+    first: _Look
+    last: _Look
+    first_batch_seconds: float
+    """From the start of the command to the first trained batch."""
+    pids: Mapping[int, int]
+    """Process of each rank."""
+    pss_bytes: int
+    checkpoint_bytes: int
+    """Size of the newest checkpoint; 0 if there is none."""
+
+    @property
+    def seconds(self) -> float:
+        return self.last.time - self.first.time
+
+    @property
+    def steps(self) -> int:
+        """Trained."""
+        return int(self.last.status["steps"] - self.first.status["steps"])
+
+    @property
+    def steps_per_second(self) -> float:
+        return self.steps / self.seconds
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all processes."""
+        return sum(seconds - self.first.cpu.get(pid, 0.0) for pid, seconds in self.last.cpu.items())
+
+    @property
+    def cpu_per_million(self) -> float:
+        return 1e6 * self.cpu_seconds / max(1, self.steps)
+
+    def counted(self, role: str, counter: str) -> float:
+        """What all ranks of a role counted within the window."""
+        first, last = (look.status["roles"].get(role, {}).get(counter, 0.0) for look in (self.first, self.last))
+        return float(last - first)
+
+    def counted_seconds(self, role: str) -> float:
+        """Between the reports that `counted` compares, which are up to a report's interval older than the looks."""
+        spans = [_heard(self.last, rank) - _heard(self.first, rank) for rank in _ranks_of(self.last, role)]
+        return sum(spans) / len(spans) if spans else 0.0
+
+    def cores_of_role(self, role: str) -> float:
+        """Cores that all ranks used whose first role it is."""
+        return sum(self.cores_of_rank(rank) for rank in _ranks_of(self.last, role))
+
+    def cores_of_rank(self, number: int) -> float:
+        """Cores that the rank used."""
+        pid = self.pids[number]
+        return (self.last.cpu.get(pid, 0.0) - self.first.cpu.get(pid, 0.0)) / self.seconds
+
+
+def _ranks_of(look: _Look, role: str) -> list[int]:
+    return [rank["rank"] for rank in look.status["ranks"] if rank["label"].split("-")[0] == role]
+
+
+def _heard(look: _Look, number: int) -> float:
+    (rank,) = (rank for rank in look.status["ranks"] if rank["rank"] == number)
+    return float(look.status["time"] - rank["silent_seconds"])
+
+
+@dataclass
+class _Run:
+    process: subprocess.Popen[bytes]
+    paths: RunPaths
+    said: Path
+    begun: float = field(default_factory=time.time)
+
+    def wait_for_status(self, wanted_after: float, limit_seconds: float, *, trained: bool) -> Mapping[str, Any]:
+        """The next status that is newer than `wanted_after`, and of a run that has trained if `trained`.
+
+        Raises:
+            UserError, ClusterError: the run has ended or takes too long.
+        """
+        deadline = time.time() + limit_seconds
+        while True:
+            status = read_json(self.paths.status)
+            if status and status["time"] > wanted_after and (status["steps"] or not trained):
+                return status
+            if self.process.poll() is not None:
+                raise self._ended()
+            if time.time() > deadline:
+                raise ClusterError(f"the run did not train within {limit_seconds:.0f} s; it said: {self._text()}")
+            time.sleep(_LOOK_SECONDS)
+
+    def look(self, after: float) -> _Look:
+        status = self.wait_for_status(after, _START_SECONDS, trained=True)
+        return _Look(time.time(), status, {pid: cpu_seconds(pid) for pid in tree(self.process.pid)})
+
+    def stop(self) -> None:
+        """As Ctrl-C does; then by force."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait()
+
+    def _ended(self) -> Exception:
+        text = self._text()
+        if self.process.returncode == 2:
+            return UserError(text.removeprefix("srlhpc: "))
+        return ClusterError(f"the measured run ended too early (exit code {self.process.returncode}): {text}")
+
+    def _text(self) -> str:
+        return self.said.read_text(errors="replace").strip()[-2000:]
+
+
+def measure_run(job: Job | Path, overrides: Sequence[str], measure: Measure) -> Window:
+    """Runs a job until a window has passed, then stops it.
+
+    Args:
+        job: a job file, or what one would say.
+        overrides: as `--set` takes them.
+        measure: how long, and on which cores.
+
+    Raises:
+        UserError: the job is refused.
+        ClusterError: the run fails, or trains nothing within five minutes.
+    """
+    with tempfile.TemporaryDirectory(prefix="srlhpc-bench-") as name:
+        folder = Path(name)
+        if not isinstance(job, Path):
+            (folder / "job.yaml").write_text(yaml.safe_dump(dict(job)))
+            job = folder / "job.yaml"
+        run = _start(job, overrides, folder, measure.cores)
+        try:
+            return _window(run, measure)
+        finally:
+            run.stop()
+
+
+def measure_runs(job: Job | Path, overrides: Sequence[str], measure: Measure) -> list[Window]:
+    """The same run several times."""
+    return [measure_run(job, overrides, measure) for _ in range(measure.repeats)]
+
+
+def rates(windows: Sequence[Window]) -> tuple[Spread, Spread]:
+    """Trained steps per second of wall time, and CPU-seconds per million of them."""
+    return (
+        Spread.of([window.steps_per_second for window in windows]),
+        Spread.of([window.cpu_per_million for window in windows]),
+    )
+
+
+def _start(job: Path, overrides: Sequence[str], folder: Path, cores: int | None) -> _Run:
+    sets = [argument for override in overrides for argument in ("--set", override)]
+    command = [sys.executable, "-m", "srlhpc.cli.main", "run", str(job), "--root", str(folder), "--name", "run", *sets]
+    allowed = sorted(os.sched_getaffinity(0))[:cores]
+
+    def prepare() -> None:
+        die_with_parent()
+        os.sched_setaffinity(0, allowed)
+
+    said = folder / "output"
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=prepare,
+        )
+    return _Run(process, RunPaths(folder / "run"), said)
+
+
+def _window(run: _Run, measure: Measure) -> Window:
+    begun = time.time()
+    run.wait_for_status(0.0, _START_SECONDS, trained=True)
+    trained = time.time()
+    # Every look comes right after a status was written, so that steps and CPU time belong together.
+    first = run.look(trained + measure.warm_seconds)
+    last = run.look(first.time + measure.seconds)
+    files = sorted(run.paths.checkpoints.glob("*.h5"))
+    size = files[-1].stat().st_size if files else 0
+    return Window(first, last, trained - begun, _rank_pids(last.cpu), pss_bytes(last.cpu), size)
+
+
+def _rank_pids(pids: Iterable[int]) -> dict[int, int]:
+    found = {pid: variable_of(pid, RANK_VARIABLE) for pid in pids}
+    return {int(rank): pid for pid, rank in found.items() if rank is not None}

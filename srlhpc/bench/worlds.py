@@ -1,0 +1,66 @@
+"""Starting a small MPI world that measures something, from outside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from srlhpc.launch.local import find_mpiexec, flavour, mpiexec_command, rank_environment
+from srlhpc.launch.processes import die_with_parent, kill_processes_of
+from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.objects import ClusterError
+
+
+def measured_in_world(module: str, ranks: int, case: Mapping[str, Any], *, limit_seconds: float) -> Any:
+    """What `python -m module` on so many ranks finds out (see `in_world.rank_main`).
+
+    Args:
+        module: of this package.
+        ranks: size of the world.
+        case: plain data for every rank.
+        limit_seconds: for all of it.
+
+    Raises:
+        UserError: there is no mpiexec.
+        ClusterError: the world failed or took too long.
+    """
+    mpiexec = find_mpiexec()
+    kind = flavour(mpiexec)
+    with tempfile.TemporaryDirectory(prefix="srlhpc-bench-") as name:
+        attempt = AttemptPaths(Path(name))
+        (attempt.folder / "case.json").write_text(json.dumps(case))
+        script = attempt.folder / "rank.sh"
+        script.write_text(f"trap '' USR1\nexec {shlex.join([sys.executable, '-m', module, name, str(ranks)])}\n")
+        said = attempt.folder / "output"
+        with said.open("wb") as output:
+            process = subprocess.Popen(
+                mpiexec_command(mpiexec, kind, ranks, script),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=rank_environment(os.environ, attempt, kind),
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+        try:
+            process.wait(limit_seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            process.kill()
+            process.wait()
+            kill_processes_of(attempt.folder)
+        result = attempt.folder / "result.json"
+        if not result.exists():
+            text = said.read_text(errors="replace").strip()[-2000:]
+            raise ClusterError(
+                f"{module} gave no result within {limit_seconds:.0f} s on {ranks} ranks. It said: {text}"
+            )
+        return json.loads(result.read_text())

@@ -1,0 +1,87 @@
+"""The same traffic by ZeroMQ with pickled dicts, blocking calls and TCP, as systems without MPI move it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import zmq
+
+from srlhpc.bench.contest import Way
+from srlhpc.comm.mpi import MpiWorld
+from srlhpc.comm.mpi_library import MPI
+from srlhpc.data.layout import Layout
+
+_QUEUED = 4
+_WITHOUT_COPY_BYTES = 1 << 16
+
+
+def blocks_by_zeromq(world: MpiWorld, layout: Layout) -> Way:
+    """Rank 0 pulls what the others push, and unpickles it."""
+    context: Any = zmq.Context()
+    if world.rank == 0:
+        puller = context.socket(zmq.PULL)
+        puller.set_hwm(_QUEUED)
+        bind(world, puller)
+
+        def receive(count: int) -> None:
+            for _ in range(count * (world.size - 1)):
+                pickle.loads(puller.recv(copy=layout.size_bytes < _WITHOUT_COPY_BYTES))
+
+        return receive
+    pusher = context.socket(zmq.PUSH)
+    pusher.set_hwm(_QUEUED)
+    connect(world, pusher)
+    arrays = dict(layout.views(layout.allocate()))
+
+    def send(count: int) -> None:
+        for _ in range(count):
+            pusher.send(pickle.dumps(arrays, 5), copy=layout.size_bytes < _WITHOUT_COPY_BYTES)
+
+    return send
+
+
+def requests_by_zeromq(
+    world: MpiWorld, groups: int, reply: Layout, observation: Mapping[str, np.ndarray[Any, Any]]
+) -> Way:
+    """Every actor keeps a request of each of its groups outstanding; rank 0 answers what is there, oldest first."""
+    context: Any = zmq.Context()
+    if world.rank == 0:
+        router = context.socket(zmq.ROUTER)
+        bind(world, router)
+        answer = dict(reply.views(reply.allocate()))
+
+        def serve(count: int) -> None:
+            for _ in range(count * groups * (world.size - 1)):
+                actor, text = router.recv_multipart()
+                group, _ = pickle.loads(text)
+                router.send_multipart([actor, pickle.dumps((group, answer), 5)])
+
+        return serve
+    dealer = context.socket(zmq.DEALER)
+    connect(world, dealer)
+
+    def ask(count: int) -> None:
+        for group in range(groups):
+            dealer.send(pickle.dumps((group, observation), 5))
+        for number in range(count * groups):
+            group, _ = pickle.loads(dealer.recv())
+            if number < (count - 1) * groups:
+                dealer.send(pickle.dumps((group, observation), 5))
+
+    return ask
+
+
+def bind(world: MpiWorld, socket: Any) -> None:
+    """Listens on a free port, which all ranks learn."""
+    port = socket.bind_to_random_port("tcp://127.0.0.1")
+    world.comm.Bcast([np.array([port], np.int64), MPI.INT64_T], 0)
+
+
+def connect(world: MpiWorld, socket: Any) -> None:
+    """Connects to rank 0."""
+    port = np.zeros(1, np.int64)
+    world.comm.Bcast([port, MPI.INT64_T], 0)
+    socket.connect(f"tcp://127.0.0.1:{int(port[0])}")
