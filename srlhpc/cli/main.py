@@ -26,6 +26,7 @@ COMMANDS = {
     "plot": "Returns against steps or seconds.",
     "checkpoint": "What is inside a checkpoint, and whether it is whole.",
     "cluster": "Cluster profiles: a first one, and what is free.",
+    "bench": "How fast it is here.",
     "spec": "The resolved spec of a job, its schema, its plan.",
 }
 """Each is a module of this package that offers `command`; in the order of the help."""
