@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 
 from srlhpc.cli.options import open_run, root_option, say
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.jobs import queued_jobs
+from srlhpc.launch.lease import read_lease
 from srlhpc.launch.run_state import is_running, job_ids, run_state
 from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.slurm import SlurmSilent, run_slurm
+from srlhpc.launch.slurm_state import RENEWED_SECONDS
 
 
 @click.command("cancel")
@@ -16,7 +23,13 @@ def command(run: str, root: str | None) -> None:
     """Let RUN write a checkpoint and end, as Ctrl-C in its terminal does; its jobs leave the queue."""
     paths = open_run(root, run)
     ids = job_ids(paths)
-    if ids and _cancel_jobs(paths, ids):
+    try:
+        if ids and _cancel_jobs(paths, ids):
+            return
+    except SlurmSilent as error:
+        if not _ask_by_mailbox(paths):
+            raise
+        say(f"warning: {str(error).splitlines()[0]} The run was asked by a file to end; jobs that wait stay queued")
         return
     holder = is_running(paths)
     if holder is None:
@@ -26,15 +39,21 @@ def command(run: str, root: str | None) -> None:
     say(f"run {paths.name} will write a checkpoint and end; srlhpc status {paths.name} tells when")
 
 
+def _ask_by_mailbox(paths: RunPaths) -> bool:
+    """Asks the running attempt's coordinator itself; False if none seems to run."""
+    holder, attempt = read_lease(paths.lease), paths.last_attempt()
+    if holder is None or attempt is None or attempt.end.exists() or time.time() - holder.renewed > RENEWED_SECONDS:
+        return False
+    attempt.stop.touch()
+    return True
+
+
 def _cancel_jobs(paths: RunPaths, ids: list[str]) -> bool:
     """Takes waiting jobs out of the queue and asks the running one to end; False if there is none.
 
     Raises:
         ClusterError: Slurm does not answer.
     """
-    from srlhpc.launch.jobs import queued_jobs
-    from srlhpc.launch.slurm import run_slurm
-
     active = [job for job in queued_jobs(ids).values() if job.is_active]
     # First those that wait, so that none of them starts when the running one ends.
     for job in sorted(active, key=lambda job: job.state == "RUNNING"):
@@ -44,5 +63,16 @@ def _cancel_jobs(paths: RunPaths, ids: list[str]) -> bool:
             say(f"run {paths.name}, job {job.id}: will write a checkpoint and end; see srlhpc status {paths.name}")
         else:
             run_slurm(["scancel", job.id])
+            if job.waits:
+                _write_down(paths, job.id)
             say(f"run {paths.name}: job {job.id} left the queue")
     return bool(active)
+
+
+def _write_down(paths: RunPaths, job: str) -> None:
+    """Marks a job that left the queue before it could say anything itself: without accounting Slurm soon forgets it."""
+    content = read_json(paths.slurm) or {}
+    for entry in content.get("jobs", []):
+        if str(entry["id"]) == job:
+            entry["cancelled"] = time.time()
+    write_json(paths.slurm, content)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -18,6 +20,11 @@ from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.runs import all_runs, find_run
 
 _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time", "left")
+_FIRST_TO_GO = ("lag", "attempt", "checkpoint", "steps/s", "ranks", "left", "time", "steps", "return")
+"""Columns that a narrow terminal does without."""
+_SLURM_SECONDS = 10.0
+"""Between two questions to Slurm while watching."""
+_DEAD_SHOWN = 5
 
 
 @click.command("status")
@@ -35,41 +42,85 @@ def command(runs: tuple[str, ...], watch: bool, as_json: bool, root: str | None)
     if watch and not as_json:
         _watch(chosen)
         return
-    states = _states(chosen())
+    found = chosen()
+    jobs = _jobs(found)
+    states = _states(found, jobs)
+    for line in _warning(jobs):
+        say(line)
     if as_json:
         click.echo(json.dumps(_strict(states), indent=1))
     elif states:
-        click.echo("\n".join(table(states)))
+        click.echo("\n".join(table(states, _width())))
     else:
         say(f"no runs in {folder}. Start one: srlhpc run jobs/cartpole.yaml")
 
 
-def _states(chosen: Sequence[RunPaths]) -> list[dict[str, Any]]:
+def _states(chosen: Sequence[RunPaths], jobs: SlurmJobs) -> list[dict[str, Any]]:
     """Of all runs; Slurm is asked once."""
-    jobs = SlurmJobs(job for paths in chosen for job in job_ids(paths))
-    states = [run_state(paths, jobs) for paths in chosen]
-    if jobs.warning is not None:
-        say(f"warning: {jobs.warning} (what is shown is what the runs' files say)")
-    return states
+    return [run_state(paths, jobs) for paths in chosen]
 
 
-def _watch(chosen: Any) -> None:
+def _jobs(chosen: Sequence[RunPaths]) -> SlurmJobs:
+    return SlurmJobs(job for paths in chosen for job in job_ids(paths))
+
+
+def _warning(jobs: SlurmJobs) -> list[str]:
+    return [] if jobs.warning is None else [f"warning: {jobs.warning} (what is shown is what the runs' files say)"]
+
+
+def _watch(chosen: Callable[[], Sequence[RunPaths]]) -> None:
+    """Draws the table over the last one, once a second; Slurm is asked less often, since many may watch."""
+    asked_at = -math.inf
     try:
         while True:
-            lines = table(_states(chosen()))
-            click.clear()
-            click.echo("\n".join(lines))
+            runs = chosen()
+            if time.monotonic() - asked_at >= _SLURM_SECONDS:
+                jobs = _jobs(runs)
+                asked_at = time.monotonic()
+            states = _states(runs, jobs)
+            _draw([*table(states, _width()), *_warning(jobs)] if states else ["no runs yet"])
             time.sleep(1.0)
     except KeyboardInterrupt:
         return
 
 
-def table(states: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The states as lines with aligned columns, remarks below."""
+def _draw(lines: Sequence[str]) -> None:
+    if not sys.stdout.isatty():
+        click.echo("\n".join([*lines, ""]))
+        return
+    size = shutil.get_terminal_size()
+    shown = [line[: size.columns - 1] for line in lines[: size.lines - 1]]
+    # Each line is cleared behind its end and the rest below: without a blank screen in between, nothing flickers.
+    click.echo("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in shown) + "\x1b[J", nl=False)
+
+
+def _width() -> int | None:
+    """Columns of the terminal; None if the output goes elsewhere."""
+    return shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else None
+
+
+def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list[str]:
+    """The states as lines with aligned columns, remarks below.
+
+    Args:
+        states: of the runs.
+        width: columns that there are; less important ones are left out until the table fits. None: any.
+    """
     rows = [_COLUMNS, *(_row(state) for state in states)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    shown = _shown(widths, width)
+    lines = ["  ".join(row[column].ljust(widths[column]) for column in shown).rstrip() for row in rows]
     return lines + [remark for state in states for remark in _remarks(state)]
+
+
+def _shown(widths: Sequence[int], width: int | None) -> list[int]:
+    """The columns that fit."""
+    shown = list(range(len(widths)))
+    for name in _FIRST_TO_GO:
+        if width is None or sum(widths[column] + 2 for column in shown) - 2 <= width:
+            break
+        shown.remove(_COLUMNS.index(name))
+    return shown
 
 
 def _row(state: Mapping[str, Any]) -> tuple[str, ...]:
@@ -91,14 +142,16 @@ def _row(state: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _remarks(state: Mapping[str, Any]) -> list[str]:
     said = state["message"] or ""
-    remarks = [
+    dead = [
         f"{state['name']}: {rank['label']} (rank {rank['rank']}, {rank.get('host', '')}) is dead"
         for rank in state["ranks"] or []
         if not rank.get("alive", True) and state["phase"] != "starting"
     ]
-    remarks += [f"{state['name']}: {warning}" for warning in state["warnings"] if warning not in said]
+    remarks = dead[:_DEAD_SHOWN]
+    remarks += [f"{state['name']}: {len(dead) - _DEAD_SHOWN} more are dead"] if len(dead) > _DEAD_SHOWN else []
+    remarks += [f"{state['name']}: {warning}" for warning in state["warnings"][-_DEAD_SHOWN:] if warning not in said]
     if state["message"] and state["state"] in ("failed", "node failed", "out of memory", "timed out"):
-        remarks.append(f"{state['name']}: {state['message']}; more: srlhpc why {state['name']}")
+        remarks.append(f"{state['name']}: {' '.join(said.split())}; more: srlhpc why {state['name']}")
     if seconds := silence(state):
         remarks.append(f"{state['name']}: its coordinator has written nothing for {duration_text(seconds)}")
     return remarks

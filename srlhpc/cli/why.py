@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 
 from srlhpc.cli.options import open_run, root_option
+from srlhpc.data.atomic import read_json
 from srlhpc.launch.failures import Failure, failures
-from srlhpc.launch.run_state import run_state
+from srlhpc.launch.jobs import JobState, SlurmJobs
+from srlhpc.launch.pending_reasons import explained
+from srlhpc.launch.run_state import job_ids, run_state
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.slurm_words import slurm_words
 
 _TRACEBACK_LINES = 15
 _LOG_LINES = 10
+_SLURM_LINES = 6
 _CHAIN = "\nThe above exception was the direct cause of the following exception:\n"
 _SLURM_ADVICE = {
     "timed out": "the time limit was reached; set requeue in the cluster profile, or use --chain or more --time",
@@ -21,6 +27,16 @@ _SLURM_ADVICE = {
     "preempted": "a job of higher priority took the nodes; set requeue in the cluster profile, or resume",
 }
 """What Slurm has done to a run, and what helps."""
+_NOT_BY_RANKS = ("out of memory", "node failed", "cancelled", "timed out")
+"""Ranks that died then did so because of it."""
+_PLAIN = {
+    "configuring": "its nodes are being made ready",
+    "suspended": "Slurm has suspended its job; it goes on when that is resumed",
+    "cancelled": "somebody has cancelled it",
+    "interrupted": "it was asked to end",
+    "unknown": "its files do not tell whether it waits or has ended",
+    "ending": "its job is ending just now; ask again in a moment",
+}
 
 
 @click.command("why")
@@ -33,27 +49,76 @@ def command(run: str, root: str | None) -> None:
 
 
 def explanation(paths: RunPaths) -> Iterator[str]:
-    """Lines that name the first failure: role, rank, host, signal or traceback, and what to do."""
-    state = run_state(paths)
+    """Lines that name the first failure: role, rank, host, signal or traceback, Slurm's verdict, and what to do."""
+    jobs = SlurmJobs(job_ids(paths))
+    state = run_state(paths, jobs)
     attempt = paths.last_attempt()
     found = failures(attempt) if attempt else []
-    how = f"run {paths.name}, attempt {state['attempt']}: {state['state']}"
-    yield how + (f" ({state['reason']})" if state["reason"] else "")
-    if attempt and found:
+    name = state["state"]
+    yield f"run {paths.name}, attempt {state['attempt']}: {name}" + (f" ({state['reason']})" if state["reason"] else "")
+    if jobs.warning is not None:
+        yield f"Slurm could not be asked: {jobs.warning}"
+    queued = jobs.queued(str(state["slurm_job"]))
+    if name == "pending" or (name != "finished" and queued and queued.waits):
+        yield from _waiting(queued)
+        if attempt and read_json(attempt.end):
+            yield from _last_attempt(attempt)
+        return
+    words = slurm_words(paths, attempt) if name in ("failed", *_SLURM_ADVICE) else []
+    if attempt and found and name not in _NOT_BY_RANKS:
         yield from _first(attempt, found)
-        if state["state"] in ("finished", "running"):
+        if name in ("finished", "running"):
             yield "the others went on without it"
-    elif state["state"] in _SLURM_ADVICE:
-        yield str(state["message"] or state["state"])
-        yield f"what to do: {_SLURM_ADVICE[state['state']]}"
-    elif state["state"] != "failed":
+    else:
+        yield from _without_failure(state, words)
+    if name in ("failed", "interrupted", "cancelled", *_SLURM_ADVICE):
+        yield from _slurms_verdict(state, jobs, words)
+        yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.name}"
+
+
+def _without_failure(state: Mapping[str, Any], words: Sequence[str]) -> Iterator[str]:
+    """What is known where no rank failed, or ranks failed because of something else."""
+    name, message = state["state"], state["message"] or ""
+    if name in _SLURM_ADVICE:
+        yield message or name
+        yield f"what to do: {_SLURM_ADVICE[name]}"
+    elif name in _PLAIN:
+        yield message or _PLAIN[name]
+    elif name != "failed":
         yield "nothing failed"
     elif state["reason"] == "killed":
-        yield from _killed(state["message"] or "")
+        yield from _killed(message, words)
     else:
-        yield str(state["message"])
-    if state["state"] in ("failed", "interrupted", "cancelled", *_SLURM_ADVICE):
-        yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.name}"
+        yield message
+
+
+def _waiting(job: JobState | None) -> Iterator[str]:
+    """A job in the queue: why it does not run."""
+    if job is None:
+        yield "it was never started"
+        return
+    meaning, remedy = explained(job.reason, job.id)
+    yield f"job {job.id} waits: {meaning}" + (f" (Slurm says {job.reason})" if job.reason else "")
+    yield f"what to do: {remedy}"
+    if job.start:
+        yield f"Slurm expects to start it at {job.start}"
+
+
+def _last_attempt(attempt: AttemptPaths) -> Iterator[str]:
+    end = read_json(attempt.end) or {}
+    reason, message = end.get("reason"), end.get("message")
+    yield f"attempt {attempt.number} ended: {end.get('state')} ({reason})" + (f": {message}" if message else "")
+
+
+def _slurms_verdict(state: Mapping[str, Any], jobs: SlurmJobs, words: Sequence[str]) -> Iterator[str]:
+    """What Slurm itself says of the job that ended, and its daemons' last words."""
+    if state["slurm_job"]:
+        job = jobs.ended(str(state["slurm_job"]))
+        if job is None:
+            yield f"Slurm: no longer knows job {state['slurm_job']}, or does not answer"
+        elif job.verdict not in (state["message"] or ""):
+            yield f"Slurm: {job.verdict}"
+    yield from (f"  | {line}" for line in words[-_SLURM_LINES:])
 
 
 def _first(attempt: AttemptPaths, found: list[Failure]) -> Iterator[str]:
@@ -85,7 +150,10 @@ def _end_of_log(attempt: AttemptPaths, failure: Failure) -> list[str]:
     return text.rstrip().splitlines()[-_LOG_LINES:]
 
 
-def _killed(message: str) -> Iterator[str]:
+def _killed(message: str, words: Sequence[str]) -> Iterator[str]:
     yield f"{message}; no rank has written a failure"
+    if words:
+        yield "what to do: Slurm's own words are below"
+        return
     yield "what to do: this comes from `kill -9`, from a machine that went down, or from the kernel when memory"
     yield "  runs out (`dmesg | grep -i oom` tells); then use fewer ranks, fewer copies or a smaller batch"

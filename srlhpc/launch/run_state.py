@@ -11,6 +11,7 @@ from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.lease import Holder, read_lease
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_state import slurm_state
+from srlhpc.launch.slurm_words import out_of_memory, slurm_words
 
 _COUNTERS = ("steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds")
 _MEASURES = ("return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max")
@@ -53,7 +54,7 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
         **{key: status.get(key, 0) for key in _COUNTERS},
         **{key: status.get(key) for key in _MEASURES},
         "roles": status.get("roles", {}),
-        "ranks_planned": _ranks_planned(attempt),
+        "ranks_planned": _ranks_planned(paths, attempt),
         "ranks_alive": (status.get("ranks_alive", 0) if ours else 0) if running else 0,
         "ranks": status.get("ranks") if ours and running else [],
         "warnings": (status.get("warnings") or []) if ours else [],
@@ -97,8 +98,16 @@ def _extended(paths: RunPaths, end: Mapping[str, Any] | None) -> bool:
     return end is not None and max(submitted, default=0.0) > float(end.get("time", 0.0))
 
 
-def _ranks_planned(attempt: AttemptPaths | None) -> int | None:
-    return (read_json(attempt.attempt) or {}).get("ranks") if attempt else None
+def _cancelled(paths: RunPaths) -> set[str]:
+    """Jobs that `srlhpc cancel` took out of the queue."""
+    return {str(job["id"]) for job in (read_json(paths.slurm) or {}).get("jobs", []) if "cancelled" in job}
+
+
+def _ranks_planned(paths: RunPaths, attempt: AttemptPaths | None) -> int | None:
+    if attempt:
+        return (read_json(attempt.attempt) or {}).get("ranks")
+    components = (read_json(paths.allocation) or {}).get("components", [])
+    return sum(component["ranks"] for component in components) or None
 
 
 def _ending(
@@ -110,7 +119,12 @@ def _ending(
     waits = any((found := jobs.queued(job)) and found.is_active for job in ids)
     if ids and (waits or started is None or started.get("job")) and not (holder and holder.job is None):
         end = (read_json(attempt.end) or read_json(attempt.outcome)) if attempt else None
-        return slurm_state(ids, started, end, holder.renewed if holder else 0.0, jobs, extended=_extended(paths, end))
+        renewed = holder.renewed if holder else 0.0
+        extended, cancelled = _extended(paths, end), _cancelled(paths)
+        ending = slurm_state(ids, started, end, renewed, jobs, extended=extended, cancelled=cancelled)
+        if ending.state == "failed" and (words := out_of_memory(slurm_words(paths, attempt))):
+            return "out of memory", None, f"{words}; {ending.message}"
+        return ending
     if holder and holder.is_alive():
         return "running", None, None
     if attempt is None:

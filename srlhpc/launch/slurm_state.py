@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from srlhpc.launch.jobs import JobState, SlurmJobs
@@ -18,7 +18,8 @@ _VERDICTS = {
     "PREEMPTED": "preempted",
 }
 _BY_REASON = {"cancelled": "cancelled", "time_limit": "timed out", "preemption": "preempted"}
-_RENEWED_SECONDS = 60.0
+_NAMES = {"CONFIGURING": "configuring", "COMPLETING": "ending", "SUSPENDED": "suspended", "STOPPED": "suspended"}
+RENEWED_SECONDS = 60.0
 """A lease that young means that the foreman works, even if Slurm is silent."""
 
 
@@ -38,6 +39,7 @@ def slurm_state(
     jobs: SlurmJobs,
     *,
     extended: bool = False,
+    cancelled: Collection[str] = (),
 ) -> Ending:
     """Where a run stands.
 
@@ -47,6 +49,7 @@ def slurm_state(
         end: how that ended; None if it has not, or was cut off.
         renewed: when its lease was last renewed, seconds since 1970; 0 if nobody holds it.
         jobs: what Slurm says.
+        cancelled: jobs that `srlhpc cancel` took out of the queue.
         extended: whether a job was submitted after that end, to go on with a finished run.
     """
     written = None if end is None else Ending(str(end.get("state")), end.get("reason"), end.get("message"))
@@ -58,41 +61,57 @@ def slurm_state(
     job = str((attempt or {}).get("job") or ids[-1])
     if jobs.warning is not None:
         return _without_slurm(written, renewed)
-    if written and written.reason != "terminated":
-        return Ending(_BY_REASON.get(written.reason or "", written.state), written.reason, written.message)
-    return _verdict(jobs.queued(job) or jobs.ended(job), job, attempt, written)
+    if written and (written.state != "interrupted" or written.reason == "cancelled"):
+        return _by_reason(written)
+    # The last job may have left the queue without an attempt of its own.
+    last = job if written is None else ids[-1]
+    return _verdict(jobs.ended(last), last, attempt, written, was_cancelled=last in cancelled)
 
 
 def _active(active: Sequence[JobState], attempt: Mapping[str, Any] | None, written: Ending | None) -> Ending:
     """A job runs or waits."""
-    job = next((state for state in active if state.state != "PENDING"), active[0])
-    if job.state == "CONFIGURING":
-        return Ending("configuring", None, None)
-    if job.state not in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"):
+    job = next((state for state in active if not state.waits), active[0])
+    if job.state in _NAMES:
+        return Ending(_NAMES[job.state], job.reason or None, None)
+    if not job.waits:
         return Ending("running", None, None)
+    if job.is_held:
+        return Ending("held", job.reason or None, written.message if written else None)
     if attempt is None or attempt.get("job") != job.id:
         return Ending("pending", job.reason or None, None)
     why = written.reason if written else None
-    state = "preempted" if why == "preemption" or job.state == "PREEMPTED" else "requeued"
-    return Ending(state, job.reason or None, written.message if written else None)
+    return Ending(
+        "preempted" if why == "preemption" else "requeued", job.reason or None, written.message if written else None
+    )
 
 
 def _without_slurm(written: Ending | None, renewed: float) -> Ending:
-    if written:
-        return Ending(_BY_REASON.get(written.reason or "", written.state), written.reason, written.message)
-    if time.time() - renewed < _RENEWED_SECONDS:
+    if written and (written.state != "interrupted" or written.reason == "cancelled"):
+        return _by_reason(written)
+    if written is None and time.time() - renewed < RENEWED_SECONDS:
         return Ending("running", None, None)
-    return Ending("pending", "Slurm does not answer", None)
+    return Ending("unknown", "Slurm does not answer", written.message if written else None)
 
 
-def _verdict(job: JobState | None, number: str, attempt: Mapping[str, Any] | None, written: Ending | None) -> Ending:
-    """The job is gone and its foreman has not said why."""
-    word = job.state if job else ""
+def _by_reason(written: Ending) -> Ending:
+    return written._replace(state=_BY_REASON.get(written.reason or "", written.state))
+
+
+def _verdict(
+    job: JobState | None,
+    number: str,
+    attempt: Mapping[str, Any] | None,
+    written: Ending | None,
+    *,
+    was_cancelled: bool,
+) -> Ending:
+    """The job is gone; its foreman has not said why, or not whether it was to go on."""
+    word = job.state if job else "CANCELLED" if was_cancelled else ""
     if word in _VERDICTS:
-        message = f"job {number}: {word}" + (f" ({job.reason})" if job and job.reason else "")
-        return Ending(_VERDICTS[word], None, message)
+        verdict = job.verdict if job else f"job {number}: cancelled while it waited"
+        return Ending(_VERDICTS[word], None, "; ".join(filter(None, (verdict, written.message if written else None))))
     if written:
-        return written
+        return _by_reason(written)
     what = "everything was killed, the foreman included" if attempt else "it ended before its first attempt"
-    said = f"; Slurm says {word}" if word else ""
-    return Ending("failed", "killed", f"job {number}: {what}{said}; its output is in the run's folder slurm/")
+    said = f"Slurm says {job.verdict}" if job else "Slurm no longer knows the job"
+    return Ending("failed", "killed", f"job {number}: {what}; {said}; its output is in the run's folder slurm/")

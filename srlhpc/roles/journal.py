@@ -92,12 +92,12 @@ class Journal:
 
 
 def whereabouts(records: Sequence[RankRecord]) -> str:
-    """`cpu1: 4 actor; gpu1: 1 trainer, 1 policy_server`."""
+    """`cpu1: 4 actors; gpu1: 1 trainer, 1 policy_server`."""
     hosts: dict[str, Counter[str]] = {}
     for record in records:
         hosts.setdefault(record.host or "?", Counter())[record.label.partition("-")[0]] += 1
     shown = [
-        f"{host}: {', '.join(f'{count} {role}' for role, count in roles.items())}"
+        f"{host}: {', '.join(f'{count} {role}' + 's' * (count > 1) for role, count in roles.items())}"
         for host, roles in list(hosts.items())[:_HOSTS_SHOWN]
     ]
     more = len(hosts) - len(shown)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from srlhpc.cli.main import run_command_line
+from srlhpc.cli.status import table
 from srlhpc.cli.why import shortened
 from srlhpc.data.atomic import write_json
-from tests.launch.written_runs import dead, end, hold, last, write_metrics, written_run
+from srlhpc.launch.run_state import run_state
+from tests.launch.written_runs import STATUS, dead, end, hold, last, write_metrics, written_run
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -46,6 +48,22 @@ def test_status_when_a_run_goes_on_then_a_line_and_its_dead_rank(tmp_path: Path,
     assert "4,096" in out
     assert "2/3" in out
     assert "mine: actor-0 (rank 2, here) is dead" in out
+
+
+def test_status_when_the_terminal_is_narrow_then_less_important_columns_go(tmp_path: Path) -> None:
+    states = [run_state(written_run(tmp_path, name)) for name in ("mine", "a-run-with-a-rather-long-name")]
+    wide, narrow = table(states), table(states, 72)
+    assert [word in wide[0] for word in ("lag", "checkpoint", "state")] == [True, True, True]
+    assert [word in narrow[0] for word in ("lag", "checkpoint", "state")] == [False, False, True]
+    assert max(len(line) for line in narrow[:3]) <= 72
+
+
+def test_status_when_a_run_has_thousands_of_ranks_then_few_lines(tmp_path: Path, call: Call) -> None:
+    ranks = [{"rank": n, "label": f"actor-{n}", "host": "h", "alive": n % 2 == 0} for n in range(15_000)]
+    hold(written_run(tmp_path, "mine", status={**STATUS, "ranks": ranks}))
+    lines = call("status")[1].splitlines()
+    assert len(lines) == 8
+    assert lines[-1] == "mine: 7495 more are dead"
 
 
 def test_status_json_when_a_number_is_nan_then_null(tmp_path: Path, call: Call) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.run_state import run_state
 from srlhpc.launch.runs import create_run
+from srlhpc.launch.slurm import SlurmRefused
 from tests.launch.written_runs import dead, end, hold, last, written_run
 
 COUNTERS = {"steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds", "roles"}
@@ -66,3 +69,18 @@ def test_checkpoint_when_several_are_there_then_the_last(tmp_path: Path) -> None
         (paths.checkpoints / name).touch()
     state = run_state(paths)
     assert (state["last_checkpoint"], state["last_checkpoint_updates"]) == ("updates-000000012.h5", 12)
+
+
+def test_run_on_slurm_when_memory_ran_out_then_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = written_run(tmp_path, "a")
+    write_json(paths.slurm, {"jobs": [{"id": "7", "submitted": 0.0}]})
+    write_json(last(paths).attempt, {"ranks": 3, "job": "7"})
+    (last(paths).logs / "srun.log").write_text("slurmstepd: error: StepId=7.0 exceeded memory limit (9 > 1)\n")
+    end(paths, "failed", "killed", "all ranks were gone")
+
+    def refuse(arguments: list[str], **_: object) -> None:
+        raise SlurmRefused("no", "Invalid job id specified")
+
+    monkeypatch.setattr("srlhpc.launch.jobs.run_slurm", refuse)
+    assert run_state(paths)["state"] == "out of memory"
+    assert "exceeded memory limit" in run_state(paths)["message"]

@@ -18,12 +18,12 @@ def record(rank: int, label: str, host: str) -> RankRecord:
 
 def test_whereabouts_then_ranks_of_each_role_by_host() -> None:
     records = [record(1, "trainer-default-0", "g1"), record(2, "actor-0", "c1"), record(3, "actor-1", "c1")]
-    assert whereabouts(records) == "g1: 1 trainer; c1: 2 actor"
+    assert whereabouts(records) == "g1: 1 trainer; c1: 2 actors"
 
 
 def test_whereabouts_when_there_are_thousands_of_hosts_then_a_few_and_how_many_more() -> None:
     text = whereabouts([record(rank, f"actor-{rank}", f"c{rank // 8}") for rank in range(8000)])
-    assert text.startswith("c0: 8 actor; c1: 8 actor;")
+    assert text.startswith("c0: 8 actors; c1: 8 actors;")
     assert text.endswith("; and 984 more hosts")
 
 
