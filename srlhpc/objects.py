@@ -7,6 +7,8 @@ import difflib
 import importlib
 import importlib.util
 import pkgutil
+import traceback
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -42,25 +44,54 @@ def load_module(name: str, package: str, needs: tuple[str, ...] = ("Settings", "
     if not all(word.isidentifier() for word in path.split(".")):
         raise UserError(f"'{name}' is no import path; write a module's name, for example my_lab.arena")
     try:
-        found = importlib.util.find_spec(path)
+        found = _find(path)
     except ModuleNotFoundError as error:
         raise UserError(f"no module '{path}' ({error}){_suggest(path, needs)}") from None
-    if found is None and "." not in name and (found := importlib.util.find_spec(name)) is not None:
+    if found is None and "." not in name and (found := _find(name)) is not None:
         path = name
     if found is None:
         raise UserError(f"no module '{path}'{_suggest(path, needs)}")
-    module = importlib.import_module(path)
+    module = _import(path)
     for attribute in needs:
         if not hasattr(module, attribute):
-            raise UserError(f"{path} ({found.origin}) has no '{attribute}'{_suggest(path, needs)}")
+            raise UserError(f"{path} ({found.origin}) has no '{attribute}', which it must have{_suggest(path, needs)}")
     return module
+
+
+def _find(path: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(path)
+    except ModuleNotFoundError:
+        raise
+    except ValueError:
+        # A module without a spec, such as the script that runs.
+        return None
+    except Exception as error:
+        raise _does_not_import(path, error) from error
+
+
+def _import(path: str) -> ModuleType:
+    try:
+        return importlib.import_module(path)
+    except Exception as error:
+        raise _does_not_import(path, error) from error
+
+
+def _does_not_import(path: str, error: Exception) -> UserError:
+    """Names the line of the user's code that fails."""
+    if isinstance(error, SyntaxError):
+        where = f"{error.filename}:{error.lineno}"
+    else:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{last.filename}:{last.lineno}"
+    return UserError(f"{path} does not import: {where}: {type(error).__name__}: {error}; correct it there")
 
 
 def _suggest(path: str, needs: tuple[str, ...]) -> str:
     """The modules beside the wanted one that offer what is needed; none of them is imported."""
     package, _, name = path.rpartition(".")
     try:
-        parent = importlib.util.find_spec(package)
+        parent = importlib.util.find_spec(package) if package else None
     except ModuleNotFoundError:
         parent = None
     folders = list(parent.submodule_search_locations or ()) if parent else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -55,9 +56,27 @@ def test_module_when_it_lacks_a_name_then_only_those_that_have_it_are_suggested(
     with pytest.raises(UserError) as caught:
         load_module("arenas", "lab_of_objects")
     assert str(caught.value) == (
-        f"lab_of_objects.arenas ({package}/arenas.py) has no 'Settings'; did you mean 'arena'?"
+        f"lab_of_objects.arenas ({package}/arenas.py) has no 'Settings', which it must have; did you mean 'arena'?"
     )
     assert "lab_of_objects.arena" not in sys.modules
+
+
+def test_module_when_it_does_not_import_then_refused_with_the_line_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_arena.py").write_text("import sys\n1 / 0\n")
+    (tmp_path / "garbled_arena.py").write_text("x = (\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UserError, match=r"^broken_arena does not import: .*broken_arena\.py:2: ZeroDivisionError: "):
+        load_module("broken_arena", "envs")
+    with pytest.raises(UserError, match=r"^garbled_arena does not import: .*garbled_arena\.py:1: SyntaxError: "):
+        load_module("garbled_arena", "envs")
+
+
+def test_module_when_it_was_never_imported_from_a_file_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "typed_in", ModuleType("typed_in"))
+    with pytest.raises(UserError, match=r"no module 'envs\.typed_in'"):
+        load_module("typed_in", "envs")
 
 
 def test_packages_when_some_are_not_installed_then_named_with_their_extra() -> None:

@@ -53,7 +53,9 @@ def command(
     if name is not None:
         check_name(name, runs_root(root))
     if not str(runs_root(root)).isprintable():
-        raise UserError(f"--root: {str(runs_root(root))!r} has characters that a batch script cannot hold")
+        raise UserError(
+            f"--root: {str(runs_root(root))!r} has characters that a batch script cannot hold; choose another"
+        )
     where, read = read_cluster(cluster), load_job(job, overrides)
     profile = where.profile.model_copy(update={"requeue": False}) if chain > 1 else where.profile
     minutes = profile.time_minutes if limit is None else minutes_of(limit)
@@ -75,31 +77,29 @@ def command(
 
 
 def _create(folder: Path, name: str | None, job: str, spec_text: str, seed: int) -> RunPaths:
-    from srlhpc.launch.runs import create_run, write_code_diff
+    from srlhpc.launch.runs import create_run, removed_unless_done, write_code_diff
     from srlhpc.launch.slurm import NoSlurm, no_slurm, slurm_is_here
 
     if not slurm_is_here():
         raise NoSlurm(no_slurm("sbatch"))
     paths = create_run(folder, name, job, spec_text, seed, sys.argv)
-    write_code_diff(paths)
+    with removed_unless_done(paths):
+        write_code_diff(paths)
     return paths
 
 
 def _submit(paths: RunPaths, allocation: Allocation, profile: ClusterProfile, minutes: int, chain: int) -> list[str]:
     """Submits all jobs of a chain; a run that no job was submitted for is removed again."""
-    import shutil
-
     from srlhpc.launch.executor import submit_foreman
+    from srlhpc.launch.runs import removed_unless_done
 
-    ids: list[str] = []
-    for _ in range(chain):
+    with removed_unless_done(paths):
+        ids = [submit_foreman(paths, allocation, profile, minutes=minutes)]
+    while len(ids) < chain:
         try:
-            dependency = f"afterany:{ids[-1]}" if ids else None
+            dependency = f"afterany:{ids[-1]}"
             ids.append(submit_foreman(paths, allocation, profile, minutes=minutes, dependency=dependency))
-        except ClusterError as error:
-            if not ids:
-                shutil.rmtree(paths.folder)
-                raise
+        except (ClusterError, OSError) as error:
             raise ClusterError(
                 f"only {len(ids)} of {chain} jobs of run {paths.name} are in the queue ({' '.join(ids)}): {error}"
             ) from None

@@ -84,12 +84,32 @@ class ForemanExecutor(SlurmExecutor):
         except ClusterError:
             script.unlink()
             raise
-        job_id = said.strip().splitlines()[-1].partition(";")[0]
+        job_id = _job_id(said)
         # A foreman waits for the pickle, which submitit moves to its place after this method.
-        self._record(job_id)
+        try:
+            self._record(job_id)
+        except OSError:
+            # Nobody would know of the job.
+            run_slurm(["scancel", job_id])
+            raise
         job: SlurmJob[Any] = SlurmJob(folder=self.folder, job_id=job_id, tasks=[0])
         job.paths.move_temporary_file(script, "submission_file")
         return job
+
+
+def _job_id(said: str) -> str:
+    """The id in what `sbatch --parsable` prints.
+
+    Raises:
+        ClusterError: it prints something else.
+    """
+    last = said.strip().rpartition("\n")[2].partition(";")[0]
+    if not last.isdecimal():
+        raise ClusterError(
+            f"sbatch ended well but gave no job's number; it says: {said.strip()[:200]!r}. Look whether a job is in "
+            "the queue (squeue --me), and correct sbatch in the cluster profile"
+        )
+    return last
 
 
 def foreman_command(cluster: ClusterProfile, folder: Path) -> str:

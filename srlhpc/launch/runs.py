@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,24 @@ from srlhpc.objects import UserError, did_you_mean
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_LONGEST_NAME = 100
 
 
 def runs_root(given: str | os.PathLike[str] | None) -> Path:
-    """Where runs are: the given folder, else $SRLHPC_ROOT, else ./runs."""
-    return Path(given or os.environ.get("SRLHPC_ROOT") or "runs").absolute()
+    """Where runs are: the given folder, else $SRLHPC_ROOT, else ./runs; it need not exist yet.
+
+    Raises:
+        UserError: it is something else than a folder.
+    """
+    folder = Path(given or os.environ.get("SRLHPC_ROOT") or "runs").absolute()
+    try:
+        if not stat.S_ISDIR(folder.stat().st_mode):
+            raise UserError(f"--root: {folder} is no folder; name the folder of all runs")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UserError(f"--root: {folder}: {error.strerror}; name another folder") from None
+    return folder
 
 
 def new_id(seconds: float, entropy: int) -> str:
@@ -37,12 +52,14 @@ def check_name(name: str, root: Path) -> None:
     Raises:
         UserError: it has other characters, means something else, or is in use.
     """
-    if not _NAME.fullmatch(name) or name == "latest":
+    if not _NAME.fullmatch(name) or name == "latest" or len(name) > _LONGEST_NAME:
+        shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
         raise UserError(
-            f"'{name}' cannot be a run's name: it may have letters, digits, '.', '_' and '-', "
-            "must not start with '.' or '-', and must not be 'latest'. Choose another with --name."
+            f"'{shown}' cannot be a run's name: it may have letters, digits, '.', '_' and '-', "
+            f"must not start with '.' or '-', must not be 'latest', and has at most {_LONGEST_NAME} characters. "
+            "Choose another with --name."
         )
-    if (root / name).exists():
+    if os.path.lexists(root / name):
         raise UserError(
             f"the name '{name}' is in use: {root / name} exists. Choose another with --name, "
             f"go on with that run by `srlhpc resume {name}`, or remove its folder."
@@ -64,7 +81,9 @@ def create_run(root: Path, name: str | None, job: str, spec_text: str, seed: int
         UserError: the name is no name or in use, or the folder cannot be made.
     """
     identity = new_id(time.time(), int.from_bytes(os.urandom(2), "little"))
-    name = f"{re.sub(r'[^A-Za-z0-9._-]', '-', job).lstrip('.-') or 'run'}-{identity}" if name is None else name
+    if name is None:
+        stem = re.sub(r"[^A-Za-z0-9._-]", "-", job).lstrip(".-")[: _LONGEST_NAME - len(identity) - 1]
+        name = f"{stem or 'run'}-{identity}"
     check_name(name, root)
     paths = RunPaths(root / name)
     try:
@@ -74,22 +93,40 @@ def create_run(root: Path, name: str | None, job: str, spec_text: str, seed: int
         raise UserError(f"{paths.folder} exists: it is in use or no folder. Choose another --name or --root.") from None
     except OSError as error:
         raise UserError(f"{paths.folder}: cannot be made: {error.strerror}. Choose another folder by --root.") from None
-    paths.checkpoints.mkdir()
-    paths.attempts.mkdir()
-    write_atomically(paths.spec, spec_text.encode())
-    write_json(
-        paths.run,
-        {
-            "id": identity,
-            "name": name,
-            "job": job,
-            "seed": seed,
-            "created": time.time(),
-            "code": code_version(),
-            "command": list(command),
-        },
-    )
+    content = {
+        "id": identity,
+        "name": name,
+        "job": job,
+        "seed": seed,
+        "created": time.time(),
+        "code": code_version(),
+        "command": list(command),
+    }
+    with removed_unless_done(paths):
+        paths.checkpoints.mkdir()
+        paths.attempts.mkdir()
+        write_atomically(paths.spec, spec_text.encode())
+        write_json(paths.run, content)
     return paths
+
+
+@contextmanager
+def removed_unless_done(paths: RunPaths) -> Iterator[None]:
+    """Removes the folder of a new run again if the body fails.
+
+    Raises:
+        UserError: the body could not write, for example because the disk is full.
+    """
+    try:
+        yield
+    except BaseException as error:
+        shutil.rmtree(paths.folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise UserError(
+                f"{paths.folder}: cannot be written: {reason}. Make room, or choose another folder by --root."
+            ) from None
+        raise
 
 
 def all_runs(root: Path) -> list[RunPaths]:

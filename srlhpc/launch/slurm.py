@@ -111,6 +111,8 @@ def explain(command: str, said: str, status: int) -> str:
     """Slurm's own words and what to do about them."""
     remedy = next((remedy for words, remedy in _REMEDIES.items() if re.search(re.escape(words), said, re.I)), None)
     head = f"`{command}` failed ({status})" + (f":\n  {said}" if said else " without a word")
+    if remedy is None and command.startswith("sbatch"):
+        remedy = "correct in the cluster profile (roles, sbatch) what Slurm names here"
     return f"{head}\nWhat to do: {remedy}." if remedy else head
 
 

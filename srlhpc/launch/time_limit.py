@@ -6,8 +6,8 @@ import math
 import re
 
 from srlhpc.objects import UserError
+from srlhpc.specs.cluster import MOST_MINUTES
 
-_MOST_MINUTES = 366 * 24 * 60
 _UNITS = {"m": 1, "min": 1, "h": 60, "d": 24 * 60}
 
 
@@ -23,7 +23,7 @@ def minutes_of(text: str) -> int:
     minutes = _minutes(text.strip())
     if minutes is None:
         raise UserError(f"--time: '{text}' is no time limit; write minutes, 12:00:00, 2-00:00:00, 90m, 12h or 2d")
-    if not 0 < minutes <= _MOST_MINUTES:
+    if not 0 < minutes <= MOST_MINUTES:
         raise UserError(f"--time: '{text}' must be at least a minute and at most a year")
     return math.ceil(minutes)
 

@@ -26,16 +26,24 @@ from srlhpc.objects import UserError, did_you_mean
 from srlhpc.specs.errors import problems, shown
 from srlhpc.specs.load import naming_places
 from srlhpc.specs.spec import Spec, refusal
-from srlhpc.specs.yaml_source import Written, parse, read_text
+from srlhpc.specs.text_file import read_text
+from srlhpc.specs.yaml_source import Written, parse
 
 ROLES = ("coordinator", "trainer", "policy_server", "evaluator", "actor")
 
-_OURS = re.compile(
-    "account|array|begin|chdir|comment|constraint|cpus-per-gpu|cpus-per-task|dependency|error|exclusive|gpus"
-    "|gpus-per-(node|task|socket)|gres|het-group|hold|input|job-name|kill-on-invalid-dep|mem|mem-per-(cpu|gpu)"
-    "|no-kill|no-requeue|nodes|ntasks|ntasks-per-(core|gpu|node|socket)|open-mode|output|overcommit|parsable"
-    "|partition|qos|requeue|signal|test-only|time|time-min|uid|gid|wait|wrap"
+MOST_MINUTES = 366 * 24 * 60
+"""Longest time limit, a year."""
+
+# fmt: off
+_OURS = (
+    "account", "array", "begin", "chdir", "comment", "constraint", "cpus-per-gpu", "cpus-per-task", "dependency",
+    "distribution", "error", "exclusive", "gid", "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres",
+    "help", "het-group", "hold", "input", "job-name", "kill-on-invalid-dep", "mem", "mem-per-cpu", "mem-per-gpu",
+    "no-kill", "no-requeue", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
+    "ntasks-per-socket", "open-mode", "output", "overcommit", "parsable", "partition", "qos", "requeue", "signal",
+    "test-only", "time", "time-min", "uid", "usage", "version", "wait", "wrap",
 )
+# fmt: on
 """Options of sbatch that follow from other fields of the profile, from the job, or that would break a run."""
 
 
@@ -122,7 +130,7 @@ class ClusterProfile(Spec):
     """Restarts of crashed ranks within one job; the count starts anew when training has got further."""
     requeues: NonNegativeInt = 20
     """Most returns of one job into the queue."""
-    time_minutes: PositiveInt = 60
+    time_minutes: Annotated[PositiveInt, Field(le=MOST_MINUTES)] = 60
     """Time limit where `--time` gives none, in minutes."""
     sbatch: dict[str, Word | int | bool] = {}
     """Further options of sbatch for every component, by their long names; true: an option without value."""
@@ -154,8 +162,9 @@ class ClusterProfile(Spec):
         for name, value in options.items():
             if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
                 raise refusal(f"'{name}' is no long option of sbatch; write it without dashes in front", name)
-            if _OURS.fullmatch(name):
-                raise refusal(f"srlhpc sets --{name} itself, from the profile's other fields and the job", name)
+            # sbatch takes the beginning of an option's name for the option.
+            if ours := next((option for option in _OURS if option.startswith(name)), None):
+                raise refusal(f"--{ours} follows from the profile's other fields and the job; leave it out", name)
             if value is False:
                 raise refusal("is false; leave the option out instead", name)
         return options

@@ -13,6 +13,8 @@ from srlhpc.specs.yaml_source import Keys, Place, Written
 _OWN_WORDS = ("unknown_key", "refused")
 """Error types of our validators; their message is a sentence already."""
 
+_LONGEST_SHOWN = 120
+
 _MUST_BE = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -151,7 +153,7 @@ def _either(words: list[str]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as YAML would show it, mappings and lists by their kind only."""
+    """A value as YAML would show it, long ones cut, mappings and lists by their kind only."""
     match value:
         case None:
             return "null"
@@ -161,4 +163,5 @@ def shown(value: Any) -> str:
             return "a mapping"
         case tuple() | list():
             return "a list"
-    return repr(value)
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

@@ -16,7 +16,8 @@ from srlhpc.objects import UserError
 from srlhpc.specs.errors import problems, shown
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.overrides import apply, overlay
-from srlhpc.specs.yaml_source import Dumper, Keys, Written, parse, read_text
+from srlhpc.specs.text_file import read_text
+from srlhpc.specs.yaml_source import Dumper, Keys, Written, parse
 
 _log = logging.getLogger(__name__)
 _SECTIONS = ExperimentSpec.model_fields
@@ -110,9 +111,14 @@ def _inherited(text: str, source: str, above: tuple[str, ...]) -> tuple[Written,
     """The values of a file laid over those of its base, and notes on what was dropped."""
     written = parse(text, source)
     if written.data is None:
-        raise UserError(f"{source}: is empty; a job file needs environment, policies, actors and stop")
+        raise UserError(
+            f"{source}: is empty; it needs environment, policies, actors and stop; write a job file, or name another"
+        )
     if not isinstance(written.data, dict):
-        raise UserError(f"{written.place(())}: is {shown(written.data)}; a job file is a mapping of sections")
+        raise UserError(
+            f"{written.place(())}: is {shown(written.data)}; a job file is a mapping of sections; name another, or "
+            "write one"
+        )
     if "base" not in written.data:
         return written, []
     name, place = written.data.pop("base"), written.place(("base",))
@@ -121,7 +127,7 @@ def _inherited(text: str, source: str, above: tuple[str, ...]) -> tuple[Written,
     base = os.path.normpath(os.path.join(os.path.dirname(source), name))
     chain = (*above, os.path.normpath(source))
     if base in chain:
-        raise UserError(f"{place}: base: inherits from itself: {' -> '.join((*chain, base))}")
+        raise UserError(f"{place}: base: inherits from itself: {' -> '.join((*chain, base))}; leave one of them out")
     try:
         base_text = read_text(base)
     except UserError as error:

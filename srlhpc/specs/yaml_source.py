@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
 from srlhpc.objects import UserError
 
-MOST_NODES = 100_000
+MOST_NODES = 20_000
 """Values that one file may hold, aliases counted as often as they are used."""
+_MOST_INTEGER = 2**63 - 1
+_LONGEST_SOURCE = 120
+
+_REMEDIES = {
+    "mapping values": "quote text that holds ': '",
+    "\\t": "indent by spaces, not by tabs",
+    "cannot start any token": "quote text that begins so",
+    "another document": "write each job or profile into a file of its own",
+    "undefined alias": "quote text that begins with '*'",
+    "special characters": "write it as text in UTF-8, without control characters",
+}
+"""What YAML complains of, and what helps."""
 
 Keys = tuple[str | int, ...]
 
@@ -53,6 +63,22 @@ class Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict[str, Any] = {}
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """As its base's, and gives up early on files that are far too large."""
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise _TooManyError
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
+
+
+class _TooManyError(Exception):
+    """More values than a file may hold."""
+
 
 class Dumper(yaml.SafeDumper):
     """Writes what `Loader` reads: it quotes text that would be read as something else."""
@@ -80,33 +106,6 @@ for _tag, (_pattern, _first) in _SCALARS.items():
     Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
 
 
-def read_text(path: str) -> str:
-    """The text of a job file.
-
-    Raises:
-        UserError: there is no such file, it cannot be read, or it is no text.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file{_near(path)}") from None
-    except IsADirectoryError:
-        raise UserError(f"{path}: is a directory; name a file in it") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is no text (byte {error.start} is not UTF-8); it must be YAML") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UserError(f"{path}: cannot be read ({reason})") from None
-
-
-def _near(path: str) -> str:
-    """Suggests a file of the same folder, or of `jobs`."""
-    wanted = Path(path)
-    files = {file.stem: file for folder in (Path("jobs"), wanted.parent) for file in folder.glob("*.yaml")}
-    near = difflib.get_close_matches(wanted.stem, list(files), n=1, cutoff=0.6)
-    return f"; did you mean '{files[near[0]]}'?" if near else ""
-
-
 def parse(text: str, source: str, *, override: bool = False) -> Written:
     """The data of one YAML document; lists become tuples.
 
@@ -118,20 +117,35 @@ def parse(text: str, source: str, *, override: bool = False) -> Written:
     Raises:
         UserError: `text` is no YAML, or has duplicate keys, keys that are no text, or unknown tags.
     """
+    source = source if len(source) <= _LONGEST_SOURCE or not override else f"{source[:_LONGEST_SOURCE]}..."
     try:
         node = yaml.compose(text, Loader=Loader)
+    except _TooManyError:
+        raise UserError(f"{source}: has more than {MOST_NODES} values; is it the right file?") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(override, source, 0 if override or mark is None else mark.line + 1)
-        raise UserError(f"{place}: is no YAML: {error.problem or error.context}") from None
+        raise UserError(_no_yaml(place, str(error.problem or error.context))) from None
     except yaml.YAMLError as error:
-        raise UserError(f"{source}: is no YAML: {str(error).splitlines()[0]}") from None
+        raise UserError(_no_yaml(source, str(error).splitlines()[0])) from None
     except RecursionError:
-        raise UserError(f"{source}: is nested too deeply") from None
+        raise UserError(f"{source}: is nested too deeply; is it the right file?") from None
     places: dict[Keys, Place] = {(): Place(override, source, 0 if override else 1)}
     if node is None:
         return Written(None, places)
     return Written(_Construction(source, override, places).value(node, ()), places)
+
+
+def _no_yaml(place: Place | str, problem: str) -> str:
+    remedy = next((remedy for words, remedy in _REMEDIES.items() if words in problem), "correct it there or just above")
+    return f"{place}: is no YAML: {problem}; {remedy}"
+
+
+def _integer(digits: str) -> int:
+    value = int(digits, 0) if digits[:2] in ("0o", "0x") else int(digits)
+    if abs(value) > _MOST_INTEGER:
+        raise ValueError(digits)
+    return value
 
 
 class _Construction:
@@ -146,9 +160,9 @@ class _Construction:
     def value(self, node: yaml.Node, keys: Keys) -> Any:
         self._nodes += 1
         if id(node) in self._open:
-            raise self._refusal(node, "an alias holds itself")
+            raise self._refusal(node, "an alias holds itself; write its value out")
         if self._nodes > MOST_NODES:
-            raise self._refusal(node, f"more than {MOST_NODES} values")
+            raise self._refusal(node, f"has more than {MOST_NODES} values; use fewer aliases")
         self._open.append(id(node))
         try:
             if isinstance(node, yaml.MappingNode):
@@ -166,7 +180,7 @@ class _Construction:
             if not isinstance(key, str):
                 raise self._refusal(key_node, f"key {key!r} must be text; quote it")
             if key in first:
-                raise self._refusal(key_node, f"duplicate key '{key}'; it is also in line {first[key]}")
+                raise self._refusal(key_node, f"duplicate key '{key}'; it is also in line {first[key]}: leave one out")
             first[key] = key_node.start_mark.line + 1
             self._places[*keys, key] = self._place(key_node)
             yield key, self.value(value_node, (*keys, key))
@@ -187,13 +201,12 @@ class _Construction:
                 case "bool":
                     return text.lower() == "true"
                 case "int":
-                    digits = text.replace("_", "")
-                    return int(digits, 0) if digits[:2] in ("0o", "0x") else int(digits)
+                    return _integer(text.replace("_", ""))
                 case "float":
                     return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan").lower())
         except ValueError:
-            raise self._refusal(node, f"'{text}' is no {kind}") from None
-        raise self._refusal(node, f"unknown tag '{node.tag}'")
+            raise self._refusal(node, f"'{text[:60]}' is no {kind} of 64 bits; quote it if it is text") from None
+        raise self._refusal(node, f"unknown tag '{node.tag}'; leave it out, or quote text that begins with '!'")
 
     def _place(self, node: yaml.Node) -> Place:
         return Place(self._override, self._source, 0 if self._override else node.start_mark.line + 1)

@@ -71,7 +71,10 @@ def test_base_when_replaced_by_a_wrong_value_then_the_heir_is_named(tmp_path: Pa
 def test_base_when_it_inherits_from_its_heir_then_refused(tmp_path: Path) -> None:
     parent = write(tmp_path, "base: job.yaml\n", "parent.yaml")
     path = write(tmp_path, "base: parent.yaml\n")
-    assert complaint(path) == f"{parent}:1: base: inherits from itself: {path} -> {parent} -> {path}"
+    assert (
+        complaint(path)
+        == f"{parent}:1: base: inherits from itself: {path} -> {parent} -> {path}; leave one of them out"
+    )
 
 
 def test_base_when_not_there_then_refused_with_a_suggestion(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_interpreter_when_not_set_then_the_one_that_submits() -> None:
         ),
         (
             "sbatch:\n  nodes: 3",
-            "mine.yaml:2: sbatch.nodes: srlhpc sets --nodes itself, from the profile's other fields and the job",
+            "mine.yaml:2: sbatch.nodes: --nodes follows from the profile's other fields and the job; leave it out",
         ),
         (
             "sbatch:\n  --mail-type: END",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -186,16 +187,26 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
             "jobs/pong.yaml:4: policies.default: algorithm.minibatches is 3, which does not divide a trainer's batch "
             "of 128 records (batch.fragments * batch.fragment_steps)",
         ),
-        ("seed: 1", "seed: 1\nseed: 2", "jobs/pong.yaml:2: duplicate key 'seed'; it is also in line 1"),
+        ("seed: 1", "seed: 1\nseed: 2", "jobs/pong.yaml:2: duplicate key 'seed'; it is also in line 1: leave one out"),
         (
             "seed: 1",
             "seed: !!python/name:os.system",
-            "jobs/pong.yaml:1: unknown tag 'tag:yaml.org,2002:python/name:os.system'",
+            "jobs/pong.yaml:1: unknown tag 'tag:yaml.org,2002:python/name:os.system'; "
+            "leave it out, or quote text that begins with '!'",
         ),
         ("seed: 1", "1: seed", "jobs/pong.yaml:1: key 1 must be text; quote it"),
-        ("ranks: 2", "ranks: [2", "jobs/pong.yaml:15: is no YAML: expected ',' or ']', but got ':'"),
-        ("ranks: 2", "\tranks: 2", "jobs/pong.yaml:14: is no YAML: found character '\\t' that cannot start any token"),
-        ("seed: 1", "seed: &loop [*loop]", "jobs/pong.yaml:1: an alias holds itself"),
+        (
+            "ranks: 2",
+            "ranks: [2",
+            "jobs/pong.yaml:15: is no YAML: expected ',' or ']', but got ':'; correct it there or just above",
+        ),
+        (
+            "ranks: 2",
+            "\tranks: 2",
+            "jobs/pong.yaml:14: is no YAML: found character '\\t' that cannot start any token; "
+            "indent by spaces, not by tabs",
+        ),
+        ("seed: 1", "seed: &loop [*loop]", "jobs/pong.yaml:1: an alias holds itself; write its value out"),
     ],
 )
 def test_job_when_one_thing_is_wrong_then_told_where_and_how_to_fix_it(old: str, new: str, message: str) -> None:
@@ -225,13 +236,19 @@ def test_job_when_sections_are_missing_then_each_is_named() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty; a job file needs environment, policies, actors and stop"),
-        (b"# nothing\n", "is empty; a job file needs environment, policies, actors and stop"),
-        (b"\n- 1\n", "1: is a list; a job file is a mapping of sections"),
-        (b"hello", "1: is 'hello'; a job file is a mapping of sections"),
+        (b"", "is empty; it needs environment, policies, actors and stop; write a job file, or name another"),
+        (
+            b"# nothing\n",
+            "is empty; it needs environment, policies, actors and stop; write a job file, or name another",
+        ),
+        (b"\n- 1\n", "1: is a list; a job file is a mapping of sections; name another, or write one"),
+        (b"hello", "1: is 'hello'; a job file is a mapping of sections; name another, or write one"),
         (b"\x80\x81", "is no text (byte 0 is not UTF-8); it must be YAML"),
-        (b"seed: 1\n--- \nseed: 2\n", "2: is no YAML: but found another document"),
-        (b"[" * 3000, "is nested too deeply"),
+        (
+            b"seed: 1\n--- \nseed: 2\n",
+            "2: is no YAML: but found another document; write each job or profile into a file of its own",
+        ),
+        (b"[" * 3000, "is nested too deeply; is it the right file?"),
     ],
     ids=["empty", "only a comment", "list", "text", "binary", "two documents", "nested"],
 )
@@ -267,10 +284,13 @@ def test_file_when_unreadable_then_refused(tmp_path: Path, monkeypatch: pytest.M
     def denied(*_args: object, **_kwargs: object) -> str:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_text", denied)
+    monkeypatch.setattr(os, "open", denied)
     with pytest.raises(UserError) as caught:
         load_experiment(tmp_path / "job.yaml")
-    assert str(caught.value) == f"{tmp_path}/job.yaml: cannot be read (Permission denied)"
+    assert (
+        str(caught.value)
+        == f"{tmp_path}/job.yaml: cannot be read (Permission denied); name a YAML file that you may read"
+    )
 
 
 @pytest.mark.parametrize("word", ["yes", "off", "3e-4x", "2024-01-01", "1:30", "=", "<<"])

@@ -29,7 +29,11 @@ from tests.specs.jobs import JOB
             "--set agents.0.policy=x: agents is not set, so there is no '0' in it; set the whole list",
         ),
         ("seed=", "--set seed=: seed: is null; it must be a whole number."),
-        ("seed={", "--set seed={: is no YAML: expected the node content, but found '<stream end>'"),
+        (
+            "seed={",
+            "--set seed={: is no YAML: expected the node content, but found '<stream end>'; "
+            "correct it there or just above",
+        ),
         ("seed", "--set seed: is no override; write --set path=value, for example --set actors.ranks=2"),
         ("=3", "--set =3: is no override; write --set path=value, for example --set actors.ranks=2"),
         (
