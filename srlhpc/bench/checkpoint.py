@@ -27,7 +27,7 @@ def measure_checkpoint(*, megabytes: int, measure: Measure) -> list[Row]:
         fragment_steps=8,
         checkpoint={"every_seconds": 1.0},
     )
-    windows = measure_runs(job, [], measure)
+    windows = measure_runs("checkpoints", job, [], measure)
     lost = [
         1e3 * w.counted("trainer", "checkpoint_seconds") / max(1.0, w.counted("trainer", "checkpoints"))
         for w in windows

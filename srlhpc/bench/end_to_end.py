@@ -54,7 +54,7 @@ def measure_end_to_end(cases: Sequence[Case], *, measure: Measure) -> list[Row]:
         _check(case)
     rows = []
     for case in cases:
-        windows = measure_runs(case.job, (*case.overrides, *_WITHOUT_END), measure)
+        windows = measure_runs(case.name, case.job, (*case.overrides, *_WITHOUT_END), measure)
         rows.append(_row(case, windows, import_seconds(measure.repeats)))
     return rows
 
@@ -85,7 +85,7 @@ def _row(case: Case, windows: Sequence[Window], imports: Spread) -> Row:
 def _share_of_stepping(windows: Sequence[Window]) -> float:
     """By the actors' own clocks: time in `step` by CPU time; more than is true where they wait for a core."""
     shares = [
-        100 * w.counted("actor", "stepping_seconds") / max(1e-9, w.counted_seconds("actor") * w.cores_of_role("actor"))
+        100 * w.counted("actor", "environment_seconds") / max(1e-9, w.counted_seconds("actor") * w.cores_of_role("actor"))
         for w in windows
     ]
     return sum(shares) / len(shares)

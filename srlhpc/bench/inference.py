@@ -7,6 +7,7 @@ loop of mpi4py with persistent requests that does the same, and ZeroMQ (DEALER, 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ from srlhpc.data.blocks import PolicyShapes, reply_layout, request_layout
 from srlhpc.data.layout import Layout
 from srlhpc.environment import ArraySpec, Discrete, Kind
 from srlhpc.roles.role import INFERENCE
+
+log = logging.getLogger(__name__)
 
 _ROWS_IN_FLIGHT = 8
 _LEAST_GROUPS = 2
@@ -44,6 +47,7 @@ def measure_inference(
                 "repeats": repeats,
                 "zeromq": has_zeromq(),
             }
+            log.info("inference stream, %s x %d", size_text(row_bytes), copies)
             limit = 60 + 20 * seconds * repeats
             found = measured_in_world("srlhpc.bench.inference", 1 + actors, case, limit_seconds=limit)
             title = ("inference stream", f"{size_text(row_bytes)} x {copies}")

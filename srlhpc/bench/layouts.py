@@ -34,21 +34,15 @@ def measure_layouts(*, actors: int, ring: int, measure: Measure, weights: Sequen
     """A row for every layout and network; the decoupled one is shown beside the others."""
     rows = []
     for weight in weights:
-        found = {kind: rates(measure_runs(_job(weight, kind, actors, ring), [], measure)) for kind in KINDS}
+        found = {}
+        for kind, name in KINDS.items():
+            windows = measure_runs(f"{name}, {weight.name}", _job(weight, kind, actors, ring), [], measure)
+            found[kind] = rates(windows)
         for kind, (rate, cpu) in found.items():
             others = {name: Reference(*found[other]) for other, name in KINDS.items() if other != kind}
+            title = (f"{KINDS[kind]}, {weight.name}", f"{actors} actors")
             beside = others if kind == "server" else {}
-            rows.append(
-                Row(
-                    f"{KINDS[kind]}, {weight.name}",
-                    f"{actors} actors",
-                    rate,
-                    "trained steps/s",
-                    cpu,
-                    "CPU-s per 1M",
-                    beside,
-                )
-            )
+            rows.append(Row(*title, rate, "trained steps/s", cpu, "CPU-s per 1M", beside))
     return rows
 
 

@@ -14,13 +14,14 @@ def measure_many_ranks(*, ranks: int, step_seconds: float, measure: Measure) -> 
     job = synthetic_job(
         {"step_seconds": step_seconds / COPIES, "work": "sleep"},
         {"ranks": ranks, "ring": 1, "environments": COPIES, "inference": {"kind": "server"}},
-        fragments=64,
-        fragment_steps=16,
+        fragments=32 * COPIES,
+        fragment_steps=4,
     )
-    windows = measure_runs(job, [], measure)
+    windows = measure_runs(f"{ranks} actors", job, [], measure)
     rate, cpu = rates(windows)
     details = {
         "s to the first trained batch": Spread.of([w.first_batch_seconds for w in windows]).median,
+        "s until all ranks are there": Spread.of([w.all_ranks_seconds for w in windows]).median,
         "coordinator's share of a core in %": 100 * max(w.cores_of_rank(0) for w in windows),
         "cores in all": max(w.cpu_seconds / w.seconds for w in windows),
         "MB of PSS": max(w.pss_bytes for w in windows) / 1e6,

@@ -34,7 +34,10 @@ def measure_ring(rings: Sequence[int], *, actors: int, measure: Measure, paces: 
     """A row for every speed of the simulator and every length of the ring; the first ring predicts the others."""
     rows = []
     for pace in paces:
-        found = {ring: measure_runs(_job(pace, ring, actors), [], measure) for ring in rings}
+        found = {
+            ring: measure_runs(f"{pace.name} simulator, ring {ring}", _job(pace, ring, actors), [], measure)
+            for ring in rings
+        }
         base = rings[0]
         step = _mean([_step_seconds(window) for window in found[base]])
         period = actors * COPIES / _mean([_acted_per_second(window) for window in found[base]])
@@ -84,7 +87,7 @@ def _job(pace: Pace, ring: int, actors: int) -> dict[str, object]:
 
 def _step_seconds(window: Window) -> float:
     """Of one group."""
-    return window.counted("actor", "stepping_seconds") * COPIES / max(1.0, window.counted("actor", "steps_acted"))
+    return window.counted("actor", "environment_seconds") * COPIES / max(1.0, window.counted("actor", "steps_acted"))
 
 
 def _acted_per_second(window: Window) -> float:

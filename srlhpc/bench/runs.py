@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from srlhpc.launch.processes import die_with_parent
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.objects import ClusterError, UserError
 
+log = logging.getLogger(__name__)
+
 STEPS_WITHOUT_END = 1_000_000_000
 _START_SECONDS = 300.0
 _END_SECONDS = 120.0
@@ -36,7 +39,7 @@ class Measure:
     """How runs are measured."""
 
     warm_seconds: float
-    """From the first trained batch to the window."""
+    """To the window, from when all ranks are there and a batch was trained."""
     seconds: float
     """Of the window."""
     repeats: int
@@ -62,6 +65,8 @@ class Window:
     last: _Look
     first_batch_seconds: float
     """From the start of the command to the first trained batch."""
+    all_ranks_seconds: float
+    """From there to the moment when a batch was trained and every rank had reported."""
     pids: Mapping[int, int]
     """Process of each rank."""
     pss_bytes: int
@@ -126,25 +131,25 @@ class _Run:
     said: Path
     begun: float = field(default_factory=time.time)
 
-    def wait_for_status(self, wanted_after: float, limit_seconds: float, *, trained: bool) -> Mapping[str, Any]:
-        """The next status that is newer than `wanted_after`, and of a run that has trained if `trained`.
+    def wait_for(self, wanted: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
+        """The next status that is as wanted.
 
         Raises:
             UserError, ClusterError: the run has ended or takes too long.
         """
-        deadline = time.time() + limit_seconds
+        deadline = time.time() + _START_SECONDS
         while True:
             status = read_json(self.paths.status)
-            if status and status["time"] > wanted_after and (status["steps"] or not trained):
+            if status and wanted(status):
                 return status
             if self.process.poll() is not None:
                 raise self._ended()
             if time.time() > deadline:
-                raise ClusterError(f"the run did not train within {limit_seconds:.0f} s; it said: {self._text()}")
+                raise ClusterError(f"the run got nowhere in {_START_SECONDS:.0f} s; it said: {self._text()}")
             time.sleep(_LOOK_SECONDS)
 
     def look(self, after: float) -> _Look:
-        status = self.wait_for_status(after, _START_SECONDS, trained=True)
+        status = self.wait_for(lambda status: status["time"] > after)
         return _Look(time.time(), status, {pid: cpu_seconds(pid) for pid in tree(self.process.pid)})
 
     def stop(self) -> None:
@@ -191,9 +196,13 @@ def measure_run(job: Job | Path, overrides: Sequence[str], measure: Measure) -> 
             run.stop()
 
 
-def measure_runs(job: Job | Path, overrides: Sequence[str], measure: Measure) -> list[Window]:
-    """The same run several times."""
-    return [measure_run(job, overrides, measure) for _ in range(measure.repeats)]
+def measure_runs(title: str, job: Job | Path, overrides: Sequence[str], measure: Measure) -> list[Window]:
+    """The same run several times; the title is for those who watch."""
+    windows = []
+    for number in range(measure.repeats):
+        log.info("%s, run %d of %d", title, number + 1, measure.repeats)
+        windows.append(measure_run(job, overrides, measure))
+    return windows
 
 
 def rates(windows: Sequence[Window]) -> tuple[Spread, Spread]:
@@ -228,14 +237,16 @@ def _start(job: Path, overrides: Sequence[str], folder: Path, cores: int | None)
 
 def _window(run: _Run, measure: Measure) -> Window:
     begun = time.time()
-    run.wait_for_status(0.0, _START_SECONDS, trained=True)
+    run.wait_for(lambda status: status["steps"] > 0)
     trained = time.time()
+    run.wait_for(lambda status: status["ranks_alive"] == status["ranks_planned"])
+    complete = time.time()
     # Every look comes right after a status was written, so that steps and CPU time belong together.
-    first = run.look(trained + measure.warm_seconds)
+    first = run.look(complete + measure.warm_seconds)
     last = run.look(first.time + measure.seconds)
     files = sorted(run.paths.checkpoints.glob("*.h5"))
     size = files[-1].stat().st_size if files else 0
-    return Window(first, last, trained - begun, _rank_pids(last.cpu), pss_bytes(last.cpu), size)
+    return Window(first, last, trained - begun, complete - begun, _rank_pids(last.cpu), pss_bytes(last.cpu), size)
 
 
 def _rank_pids(pids: Iterable[int]) -> dict[int, int]:

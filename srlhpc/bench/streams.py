@@ -8,6 +8,7 @@ over TCP) with the same arrays as a pickled dict; and copying the same bytes wit
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ from srlhpc.environment import ArraySpec, Discrete, Kind
 from srlhpc.launch.ranks import POOL_SLOTS, SENDING_SLOTS
 from srlhpc.roles.role import INFERENCE, STREAM
 
+log = logging.getLogger(__name__)
+
 RECORDS = 32
 _RING = 2
 _BARE_SLOTS = 4
@@ -38,6 +41,7 @@ def measure_streams(sizes: Sequence[int], *, actors: int, seconds: float, repeat
     rows = []
     for size in sizes:
         case = {"layout_bytes": size, "seconds": seconds, "repeats": repeats, "zeromq": has_zeromq()}
+        log.info("sample stream, %s", size_text(size))
         limit = 60 + 20 * seconds * repeats
         found = measured_in_world("srlhpc.bench.streams", 1 + actors, case, limit_seconds=limit)
         amount = block_of(size).size_bytes / 1e9

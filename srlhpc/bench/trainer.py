@@ -26,11 +26,11 @@ def measure_trainer(*, actors: int, measure: Measure) -> list[Row]:
     )
     rows = []
     for prefetch in (True, False):
-        windows = measure_runs(job, [f"trainers.prefetch={str(prefetch).lower()}"], measure)
+        name = f"trainer, prefetch {'on' if prefetch else 'off'}"
+        windows = measure_runs(name, job, [f"trainers.prefetch={str(prefetch).lower()}"], measure)
         rate, cpu = rates(windows)
         shares = [100 * w.counted("trainer", "computing_seconds") / w.counted("trainer", "seconds") for w in windows]
         details = {"trained steps/s": rate.median}
-        name = f"trainer, prefetch {'on' if prefetch else 'off'}"
         rows.append(
             Row(name, "1,024 steps", Spread.of(shares), "% of the time computing", cpu, "CPU-s per 1M", {}, details)
         )

@@ -20,10 +20,8 @@ _WITHOUT_COPY_BYTES = 1 << 16
 
 def blocks_by_zeromq(world: MpiWorld, layout: Layout) -> Way:
     """Rank 0 pulls what the others push, and unpickles it."""
-    context: Any = zmq.Context()
     if world.rank == 0:
-        puller = context.socket(zmq.PULL)
-        puller.set_hwm(_QUEUED)
+        puller = _made(zmq.PULL)
         bind(world, puller)
 
         def receive(count: int) -> None:
@@ -31,8 +29,7 @@ def blocks_by_zeromq(world: MpiWorld, layout: Layout) -> Way:
                 pickle.loads(puller.recv(copy=layout.size_bytes < _WITHOUT_COPY_BYTES))
 
         return receive
-    pusher = context.socket(zmq.PUSH)
-    pusher.set_hwm(_QUEUED)
+    pusher = _made(zmq.PUSH)
     connect(world, pusher)
     arrays = dict(layout.views(layout.allocate()))
 
@@ -47,9 +44,8 @@ def requests_by_zeromq(
     world: MpiWorld, groups: int, reply: Layout, observation: Mapping[str, np.ndarray[Any, Any]]
 ) -> Way:
     """Every actor keeps a request of each of its groups outstanding; rank 0 answers what is there, oldest first."""
-    context: Any = zmq.Context()
     if world.rank == 0:
-        router = context.socket(zmq.ROUTER)
+        router = _made(zmq.ROUTER)
         bind(world, router)
         answer = dict(reply.views(reply.allocate()))
 
@@ -60,7 +56,7 @@ def requests_by_zeromq(
                 router.send_multipart([actor, pickle.dumps((group, answer), 5)])
 
         return serve
-    dealer = context.socket(zmq.DEALER)
+    dealer = _made(zmq.DEALER)
     connect(world, dealer)
 
     def ask(count: int) -> None:
@@ -72,6 +68,16 @@ def requests_by_zeromq(
                 dealer.send(pickle.dumps((group, observation), 5))
 
     return ask
+
+
+def _made(kind: int) -> Any:
+    """A socket that never keeps its process from ending; a pipe has few slots, as an outbox has."""
+    context: Any = zmq.Context()
+    socket = context.socket(kind)
+    socket.linger = 0
+    if kind in (zmq.PUSH, zmq.PULL):
+        socket.set_hwm(_QUEUED)
+    return socket
 
 
 def bind(world: MpiWorld, socket: Any) -> None:
