@@ -26,6 +26,7 @@ COMMANDS = {
     "plot": "Returns against steps or seconds.",
     "checkpoint": "What is inside a checkpoint, and whether it is whole.",
     "cluster": "Cluster profiles: a first one, and what is free.",
+    "doctor": "Check that runs can work here, or on a cluster.",
     "bench": "How fast it is here.",
     "spec": "The resolved spec of a job, its schema, its plan.",
 }

@@ -1,0 +1,1 @@
+"""`srlhpc doctor`: whether this machine, and a cluster, can run what srlhpc starts there."""

@@ -1,0 +1,148 @@
+"""What one rank of a check does: it uses everything that a rank of a run will use, and writes down what it saw.
+
+Run as `python -m srlhpc.launch.doctor.node_check WORK` under the launchers of a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srlhpc.comm.mpi import MpiWorld, all_gather, finalize_or_exit, start_mpi, wait
+from srlhpc.comm.mpi_library import MPI
+from srlhpc.comm.node_window import share_on_node
+from srlhpc.data.atomic import write_json
+from srlhpc.launch.doctor.folder_probe import hold_locked, said, try_locked
+from srlhpc.launch.doctor.machine import machine_facts
+from srlhpc.launch.doctor.reports import CheckedRank, WorkFolder
+from srlhpc.launch.local import RANK_VARIABLE
+from srlhpc.launch.shared_memory import write_down_names
+
+START_SECONDS = 60.0
+CLOCK_ROUNDS = 5
+_WINDOW_NUMBERS = 1 << 20
+
+
+class Stages:
+    """The report of this rank, replaced on disk at every stage."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._content: dict[str, Any] = {}
+
+    def enter(self, stage: str, **facts: Any) -> None:
+        """Says what comes next, and what was seen before."""
+        self.add(stage=stage, **facts)
+
+    def add(self, **facts: Any) -> None:
+        self._content |= facts
+        write_json(self._path, self._content)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one rank of the check; returns its exit code."""
+    work = WorkFolder(Path(arguments[0]))
+    ranks = work.read_ranks()
+    here = ranks[int(os.environ[RANK_VARIABLE])]
+    stages = Stages(work.report(here.rank))
+    try:
+        stages.enter("start", host=machine_facts(work.folder), library=MPI.Get_library_version().strip(" \0\n"))
+        write_down_names(work.attempt)
+        stages.enter("the start of MPI")
+        world = start_mpi(len(ranks), rank=here.rank, timeout_seconds=START_SECONDS)
+        _work(stages, work, ranks, here, world)
+    except Exception as error:
+        logging.getLogger(__name__).exception("check failed")
+        stages.add(error=str(error) or type(error).__name__)
+        os._exit(1)
+    finalize_or_exit(world, START_SECONDS)
+    return 0
+
+
+def _work(stages: Stages, work: WorkFolder, ranks: list[CheckedRank], here: CheckedRank, world: MpiWorld) -> None:
+    mpi = {"size": world.size, "nodes": len(set(world.nodes)), "threads": MPI.Query_thread()}
+    stages.enter("the clocks", mpi=mpi)
+    stages.enter("the locks", clock=_clock(world))
+    stages.enter("memory shared on a node", lock=_lock(world, work.locked))
+    several = sum(node == world.node for node in world.nodes) > 1
+    shares = (share_on_node(world, range(world.size), _WINDOW_NUMBERS) is not None) if several else None
+    stages.enter("loading torch", shares=shares)
+    users = [rank.rank for rank in ranks if rank.needs_torch]
+    gpu = _gpu(world, users) if here.needs_torch else {}
+    stages.enter("all-reduce", gpu=gpu)
+    sums = {}
+    for backend, members, device in (("gloo", users, "cpu"), ("nccl", _owners(world, gpu), gpu.get("device", ""))):
+        if world.rank in members and len(members) > 1:
+            sums[backend] = _sum(world, members, device)
+    stages.enter("waiting for the others", sums=sums)
+    barrier(world)
+    stages.enter("done")
+
+
+def barrier(world: MpiWorld) -> None:
+    """Meets all ranks.
+
+    Raises:
+        ClusterError: some did not come.
+    """
+    wait(world.comm.Ibarrier(), START_SECONDS)
+
+
+def _clock(world: MpiWorld) -> list[float]:
+    times = []
+    for _ in range(CLOCK_ROUNDS):
+        barrier(world)
+        times.append(time.time())
+    return times
+
+
+def _lock(world: MpiWorld, path: Path) -> str:
+    """Rank 0 keeps a file locked while the others try to open it."""
+    if world.rank:
+        barrier(world)
+        answer = try_locked(path) if path.exists() else "not locked"
+        barrier(world)
+        return answer
+    try:
+        with hold_locked(path):
+            barrier(world)
+            barrier(world)
+        return ""
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        barrier(world)
+        barrier(world)
+        return f"not locked: {said(error)}"
+
+
+def _gpu(world: MpiWorld, users: Sequence[int]) -> dict[str, Any]:
+    # Imported here and below: an actor's node needs no torch.
+    from srlhpc.launch.doctor.torch_check import gpu_facts
+
+    on_node = [rank for rank in users if world.nodes[rank] == world.node]
+    return gpu_facts(on_node.index(world.rank))
+
+
+def _sum(world: MpiWorld, members: Sequence[int], device: str) -> str:
+    from srlhpc.launch.doctor.torch_check import all_reduce
+
+    return all_reduce(world, members, device)
+
+
+def _owners(world: MpiWorld, gpu: dict[str, Any]) -> list[int]:
+    """The first rank of every GPU. All ranks call it."""
+    own = hashlib.sha256(gpu["identity"].encode()).digest() if "identity" in gpu else bytes(32)
+    everyone = [row.tobytes() for row in all_gather(world.comm, np.frombuffer(own, np.uint8), START_SECONDS)]
+    return [rank for rank, row in enumerate(everyone) if any(row) and everyone.index(row) == rank]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
