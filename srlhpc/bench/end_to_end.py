@@ -17,7 +17,8 @@ from srlhpc.specs.load import load_experiment
 
 _LIMITS = ("updates", "return_mean", "hours")
 _WITHOUT_END = (f"stop.steps={STEPS_WITHOUT_END}", *(f"stop.{limit}=null" for limit in _LIMITS))
-_EPOCHS = "policies.default.algorithm.epochs=4"
+_CARTPOLE = ("algorithm.epochs=4", "batch.fragments=16", "batch.fragment_steps=128")
+"""Four epochs over 2,048 steps, as other systems are measured with."""
 
 
 class Case(NamedTuple):
@@ -40,7 +41,7 @@ def default_cases() -> list[Case]:
     return [
         Case("Pong, float32", jobs / "pong.yaml", ("trainers.precision=float32",)),
         Case("Pong, bfloat16", jobs / "pong.yaml", ("trainers.precision=bfloat16",)),
-        Case("CartPole, 4 epochs", jobs / "cartpole.yaml", (_EPOCHS,)),
+        Case("CartPole, 4 epochs", jobs / "cartpole.yaml", tuple(f"policies.default.{what}" for what in _CARTPOLE)),
     ]
 
 
@@ -85,7 +86,9 @@ def _row(case: Case, windows: Sequence[Window], imports: Spread) -> Row:
 def _share_of_stepping(windows: Sequence[Window]) -> float:
     """By the actors' own clocks: time in `step` by CPU time; more than is true where they wait for a core."""
     shares = [
-        100 * w.counted("actor", "environment_seconds") / max(1e-9, w.counted_seconds("actor") * w.cores_of_role("actor"))
+        100
+        * w.counted("actor", "environment_seconds")
+        / max(1e-9, w.counted_seconds("actor") * w.cores_of_role("actor"))
         for w in windows
     ]
     return sum(shares) / len(shares)
