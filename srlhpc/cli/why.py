@@ -61,7 +61,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
     queued = jobs.queued(str(state["slurm_job"]))
     if name == "pending" or (name != "finished" and queued and queued.waits):
         yield from _waiting(queued)
-        if attempt and read_json(attempt.end):
+        if attempt:
             yield from _last_attempt(attempt)
         return
     words = slurm_words(paths, attempt) if name in ("failed", *_SLURM_ADVICE) else []
@@ -71,6 +71,8 @@ def explanation(paths: RunPaths) -> Iterator[str]:
             yield "the others went on without it"
     else:
         yield from _without_failure(state, words)
+    if name == "running" and state["attempt"] > 1:
+        yield from _last_attempt(paths.attempt(state["attempt"] - 1))
     if name in ("failed", "interrupted", "cancelled", *_SLURM_ADVICE):
         yield from _slurms_verdict(state, jobs, words)
         yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.name}"
@@ -105,9 +107,11 @@ def _waiting(job: JobState | None) -> Iterator[str]:
 
 
 def _last_attempt(attempt: AttemptPaths) -> Iterator[str]:
+    """How an attempt before this one ended, if that was written down."""
     end = read_json(attempt.end) or {}
     reason, message = end.get("reason"), end.get("message")
-    yield f"attempt {attempt.number} ended: {end.get('state')} ({reason})" + (f": {message}" if message else "")
+    if end:
+        yield f"attempt {attempt.number} ended: {end.get('state')} ({reason})" + (f": {message}" if message else "")
 
 
 def _slurms_verdict(state: Mapping[str, Any], jobs: SlurmJobs, words: Sequence[str]) -> Iterator[str]:

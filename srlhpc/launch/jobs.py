@@ -86,7 +86,7 @@ class SlurmJobs:
             try:
                 self._queued = queued_jobs(self._ids, remembered=True)
             except ClusterError as error:
-                self.warning = str(error).splitlines()[0]
+                self.warning = _in_short(error)
 
     def queued(self, job: str) -> JobState | None:
         """A job that is in the queue, or still remembered there."""
@@ -99,7 +99,7 @@ class SlurmJobs:
         try:
             return self._by_accounting(job) or self._queued.get(job) or remembered_job(job)
         except ClusterError as error:
-            self.warning = str(error).splitlines()[0]
+            self.warning = _in_short(error)
             return None
 
     def _by_accounting(self, job: str) -> JobState | None:
@@ -214,6 +214,11 @@ def parse_shown(job: str, text: str) -> JobState | None:
         return None
     reason, nodes, code = (_word(words.get(name, "")) for name in ("Reason", "NodeList", "ExitCode"))
     return JobState(job, words["JobState"], reason, nodes=nodes, exit_code=code)
+
+
+def _in_short(error: ClusterError) -> str:
+    """One line; of the command that it quotes, which may name hundreds of jobs, the first word."""
+    return re.sub(r"`(\w+) [^`]*`", r"`\1`", " ".join(str(error).split()))
 
 
 def _word(text: str) -> str:

@@ -9,7 +9,9 @@ from pathlib import Path
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
 _TAIL_BYTES = 1 << 16
-_DAEMONS = re.compile(r"slurmstepd: |slurmd: |srun: (error|Job step|Force Terminated|Terminating)|JOB \d+ ON ")
+_DAEMONS = re.compile(r"slurm(step)?d(-\S+)?: |srun: (error|Job step|Force Terminated|Terminating)|JOB \d+ ON ")
+_LABEL = re.compile(r"^\s*\d+: ")
+"""What `srun --label` puts before a line."""
 _OUT_OF_MEMORY = re.compile(r"oom.?kill|out.of.memory|exceeded (job |step )?memory limit", re.IGNORECASE)
 _BEGIN = "starting "
 """The foreman's line at the start of the ranks."""
@@ -22,7 +24,7 @@ def slurm_words(paths: RunPaths, attempt: AttemptPaths | None) -> list[str]:
         # A requeued job appends; what came before the ranks were last started is of an earlier attempt.
         text = _tail(file)
         lines += text[text.rfind(_BEGIN) + 1 :].splitlines()
-    return list(dict.fromkeys(line.strip() for line in lines if _DAEMONS.search(line)))
+    return list(dict.fromkeys(_LABEL.sub("", line, count=1).strip() for line in lines if _DAEMONS.search(line)))
 
 
 def out_of_memory(words: Sequence[str]) -> str | None:

@@ -35,6 +35,12 @@ def test_words_when_something_else_was_killed_then_no_word_of_memory(line: str) 
 def test_words_when_a_job_was_requeued_then_only_those_of_its_last_start(tmp_path: Path) -> None:
     paths = written_run(tmp_path, "mine")
     paths.slurm_folder.mkdir()
-    (last(paths).logs / "srun.log").write_text("0: hello\nsrun: error: cpu1: task 1: Killed\n")
+    (last(paths).logs / "srun.log").write_text(
+        "0: hello\n10: slurmstepd-cpu1: error: y\nsrun: error: cpu1: task 1: Killed\n"
+    )
     (paths.slurm_folder / "7_0_log.err").write_text(f"starting 3 ranks\n{KILLED}\nstarting 3 ranks\nslurmstepd: x\n")
-    assert slurm_words(paths, last(paths)) == ["srun: error: cpu1: task 1: Killed", "slurmstepd: x"]
+    assert slurm_words(paths, last(paths)) == [
+        "slurmstepd-cpu1: error: y",
+        "srun: error: cpu1: task 1: Killed",
+        "slurmstepd: x",
+    ]
