@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from srlhpc.cli.going_on import go_on, where_options
 from srlhpc.cli.options import open_root, open_run, root_option, say, set_option
-from srlhpc.objects import UserError
+from srlhpc.objects import ClusterError, UserError
 
 if TYPE_CHECKING:
     from srlhpc.launch.rundir import RunPaths
@@ -39,22 +40,32 @@ def command(
     The new run counts on from the checkpoint. --set changes its spec.
     """
     from srlhpc.data.atomic import read_json, write_json
+    from srlhpc.launch.checkpoint_fit import check_fit
+    from srlhpc.launch.plan import plan
     from srlhpc.launch.runs import create_run
     from srlhpc.specs.load import dump_experiment, load_experiment
+    from srlhpc.specs.probe import probe_spaces
 
     source = open_run(root, run)
-    chosen = _chosen(source, checkpoint)
+    chosen, tree = _chosen(source, checkpoint)
     before, spec = load_experiment(source.spec), load_experiment(source.spec, overrides)
+    check_fit(tree, chosen, source, plan(spec, probe_spaces(spec.environment)))
     job = str((read_json(source.run) or {}).get("job") or source.name)
     paths = create_run(open_root(root), name, job, dump_experiment(spec), spec.seed, sys.argv)
     shutil.copyfile(chosen, paths.checkpoints / chosen.name)
     content = read_json(paths.run) or {}
     write_json(paths.run, {**content, "forked_from": {"run": source.id, "checkpoint": chosen.name}})
     say(f"run {paths.name} in {paths.folder}: forked from {source.name}, {chosen.name}")
-    sys.exit(go_on(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit))
+    try:
+        code = go_on(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit)
+    except (UserError, ClusterError):
+        if not paths.attempt_numbers() and not paths.slurm.exists():
+            shutil.rmtree(paths.folder)
+        raise
+    sys.exit(code)
 
 
-def _chosen(source: RunPaths, checkpoint: str | None) -> Path:
+def _chosen(source: RunPaths, checkpoint: str | None) -> tuple[Path, Mapping[str, Any]]:
     """The checkpoint to start from.
 
     Raises:
@@ -69,11 +80,10 @@ def _chosen(source: RunPaths, checkpoint: str | None) -> Path:
         if not path.exists():
             known = ", ".join(file.name for file in folder.files()) or "none"
             raise UserError(f"--checkpoint: run {source.name} has no '{checkpoint}'; it has: {known}")
-        read_checkpoint(path)
-        return path
+        return path, read_checkpoint(path)
     newest = folder.newest_valid()
     if newest is None:
         raise UserError(f"run {source.name} has no checkpoint to start from; start anew: srlhpc run {source.spec}")
     for problem in newest.problems:
         say(f"skipped: {problem}")
-    return newest.path
+    return newest.path, newest.tree

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from srlhpc.cli.options import say
-from srlhpc.objects import UserError
+from srlhpc.objects import ClusterError, UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,10 +112,14 @@ def _submit(
     minutes = minutes_of(limit) if limit else int(written.get("minutes") or profile.time_minutes)
     made = plan(spec, probe_spaces(spec.environment))
     allocation = in_node_order(allocate(made, profile, minutes), profile)
-    _newest(paths)
+    _newest(paths, made)
     _say_changes(paths, before, spec, made)
     write_atomically(paths.spec, dump_experiment(spec).encode())
-    job = submit_foreman(paths, allocation, profile, minutes=minutes)
+    try:
+        job = submit_foreman(paths, allocation, profile, minutes=minutes)
+    except ClusterError:
+        write_atomically(paths.spec, dump_experiment(before).encode())
+        raise
     say(f"run {paths.name} in {paths.folder}: job {job}")
     click.echo(paths.id)
     return 0
@@ -136,7 +140,7 @@ def _run_here(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, ove
     made = plan(spec, probe_spaces(spec.environment), serial=serial)
     numbers = paths.attempt_numbers()
     with Lease(paths.lease).held(numbers[-1] + 1 if numbers else 1) as lease:
-        checkpoint = _newest(paths)
+        checkpoint = _newest(paths, made)
         _say_changes(paths, before, spec, made)
         write_atomically(paths.spec, dump_experiment(spec).encode())
         outcome = run_attempt(paths, lease, made, overrides, checkpoint, serial=serial)
@@ -165,8 +169,14 @@ def _was_serial(last: AttemptPaths) -> bool:
     )
 
 
-def _newest(paths: RunPaths) -> Path | None:
+def _newest(paths: RunPaths, made: Plan) -> Path | None:
+    """The checkpoint to go on from, if there is one.
+
+    Raises:
+        UserError: it does not fit, or there are some and none is whole.
+    """
     from srlhpc.data.checkpoint_folder import CheckpointFolder
+    from srlhpc.launch.checkpoint_fit import check_fit
 
     found: Newest | None = CheckpointFolder(paths.checkpoints).newest_valid()
     if found is None:
@@ -174,6 +184,7 @@ def _newest(paths: RunPaths) -> Path | None:
         return None
     for problem in found.problems:
         say(f"skipped: {problem}")
+    check_fit(found.tree, found.path, paths, made)
     meta: dict[str, Any] = found.tree.get("meta", {})
     say(
         f"run {paths.name} goes on from {found.path.name}: "

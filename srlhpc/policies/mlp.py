@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import PositiveInt, model_validator
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 class Settings(NetworkSettings):
     """Fully connected layers."""
+
+    not_in_checkpoints: ClassVar[tuple[str, ...]] = ("initial_log_std", "activation")
 
     hidden: tuple[PositiveInt, ...] = (64, 64)
     """Units of each layer."""

@@ -66,6 +66,9 @@ class NetworkSettings(Spec):
     `srlhpc.environment.Kind`.
     """
 
+    not_in_checkpoints: ClassVar[tuple[str, ...]] = ("initial_log_std",)
+    """Settings that may change when a run goes on: the arrays of a checkpoint fit all the same."""
+
     kind: str
     """Import path of the network's module; a bare name is a module of `srlhpc.policies`."""
     recurrent: Recurrent | None = None
