@@ -1,0 +1,129 @@
+"""What the documents name exists: commands and their options, files, links, make targets, fields of profiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from srlhpc.cli.main import COMMANDS, LazyCommands, cli
+from srlhpc.specs.cluster import ClusterProfile, PartitionFacts, RoleResources
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "docs" / "running_on_slurm.md"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FOLDERS = "srlhpc|tests|jobs|envs|docs|benchmarks"
+_WORD = re.compile(r"(?<![\w/.-])srlhpc(?: +[^\s`|;#()]+)+")
+
+
+def _names(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def _code(text: str) -> Iterator[str]:
+    """Lines of fenced blocks, and pieces between backticks."""
+    fenced = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            yield line
+        else:
+            yield from re.findall(r"`([^`]+)`", line)
+
+
+def _command_lines(text: str) -> Iterator[list[str]]:
+    for piece in _code(text):
+        for match in _WORD.finditer(piece):
+            words = match[0].split()[1:]
+            if re.fullmatch(r"[a-z]+", words[0]):
+                yield words
+
+
+def _command(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that the first words name, and the words after them."""
+    assert isinstance(cli, LazyCommands)
+    context = click.Context(cli)
+    assert words[0] in COMMANDS, f"there is no command `srlhpc {words[0]}`"
+    found = cli.get_command(context, words[0])
+    assert found is not None
+    rest = words[1:]
+    if isinstance(found, click.Group) and rest and not rest[0].startswith("-"):
+        inner = found.get_command(context, rest[0])
+        assert inner is not None, f"there is no command `srlhpc {' '.join(words[:2])}`"
+        return inner, rest[1:]
+    return found, rest
+
+
+def _options(command: click.Command) -> set[str]:
+    return {"--help", "-h"} | {name for parameter in command.params for name in parameter.opts}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_names(DOCUMENTS))
+def test_document_then_its_commands_and_options_exist(document: Path) -> None:
+    for words in _command_lines(document.read_text()):
+        command, rest = _command(words)
+        for word in rest:
+            if re.match(r"-{1,2}[a-z]", word):
+                name = word.partition("=")[0].rstrip(".,:")
+                assert name in _options(command), f"srlhpc {' '.join(words)}: no option {name}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_names(DOCUMENTS))
+def test_document_then_its_links_and_files_exist(document: Path) -> None:
+    text = document.read_text()
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    missing = [link for link in links if link and not (document.parent / link).exists()]
+    paths = [path for piece in _code(text) for path in re.findall(rf"(?<![\w/.-])(?:{_FOLDERS})/[\w./-]*\w", piece)]
+    missing += [path for path in paths if not (ROOT / path).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_names(DOCUMENTS))
+def test_document_then_its_make_targets_exist(document: Path) -> None:
+    targets = re.findall(r"(?m)^([a-z%-]+):", (ROOT / "Makefile").read_text())
+    patterns = [target.replace("%", r"\w+") for target in targets]
+    for piece in _code(document.read_text()):
+        for wanted in re.findall(r"(?:^|\s)make ([a-z][\w-]*)", piece):
+            assert any(re.fullmatch(pattern, wanted) for pattern in patterns), f"no target {wanted} in the Makefile"
+
+
+def test_guide_to_slurm_then_it_explains_every_field_of_a_profile() -> None:
+    explained = set(re.findall(r"(?m)^\| `(\w+)`", GUIDE.read_text()))
+    models = (ClusterProfile, RoleResources, PartitionFacts)
+    assert explained >= {field for model in models for field in model.model_fields}
+
+
+def test_guide_to_slurm_then_its_profiles_are_valid() -> None:
+    blocks = re.findall(r"(?ms)^```yaml\n(.*?)^```", GUIDE.read_text())
+    profiles = [block for block in blocks if re.search(r"(?m)^roles:", block)]
+    assert profiles
+    for profile in profiles:
+        ClusterProfile.model_validate(yaml.safe_load(profile))
+
+
+def test_guide_to_slurm_then_the_messages_that_it_explains_are_in_the_code() -> None:
+    sources = [path.read_text() for path in sorted((ROOT / "srlhpc").rglob("*.py"))]
+    # Long texts are written in several pieces.
+    code = re.sub(r'"\s*\n\s*f?"', "", "\n".join(sources))
+    table = GUIDE.read_text().partition("| message |")[2].partition("\n\n")[0]
+    quoted = [text for row in table.splitlines() for text in re.findall(r"^\| `([^`]+)` \|", row)]
+    parts = [part.strip(" ;:,") for text in quoted for part in re.split(r"…|\(.*\)|1|signal 9", text)]
+    assert len(quoted) > 10
+    assert [part for part in parts if part not in code] == []
+
+
+def test_readme_then_its_guided_tour_is_of_files_that_can_be_read_in_one_go() -> None:
+    tour = (ROOT / "README.md").read_text().partition("## Guided tour")[2].partition("\n## ")[0]
+    files = [ROOT / path for path in re.findall(r"\]\((srlhpc/[\w/]+\.py)\)", tour)]
+    assert len(files) >= 6
+    assert [str(path) for path in files if len(path.read_text().splitlines()) > 400] == []
+
+
+def test_documents_then_together_they_name_every_command() -> None:
+    named = {words[0] for document in DOCUMENTS for words in _command_lines(document.read_text())}
+    assert named >= set(COMMANDS)
