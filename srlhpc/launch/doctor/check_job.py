@@ -59,7 +59,7 @@ def check_job(cluster: ClusterProfile) -> CheckJob:
             break
     else:
         raise refusal
-    return CheckJob(_ranks(made, small), allocation, small)
+    return CheckJob(_ranks(made, allocation), allocation, small)
 
 
 def _has_nodes(allocation: Allocation, cluster: ClusterProfile) -> bool:
@@ -93,20 +93,12 @@ def _plan(cluster: ClusterProfile, trainers: int) -> Plan:
     return plan(spec, probe_spaces(spec.environment))
 
 
-def _ranks(made: Plan, cluster: ClusterProfile) -> list[CheckedRank]:
+def _ranks(made: Plan, allocation: Allocation) -> list[CheckedRank]:
+    shares = [share for component in allocation.components for share in component.gpu_shares]
     return [
-        CheckedRank(
-            rank.rank,
-            rank.label,
-            rank.needs_torch,
-            0.0 if rank.rank == 0 and "coordinator" not in cluster.roles else _gpus(rank.roles[0].name, cluster),
-        )
-        for rank in made.ranks
+        CheckedRank(rank.rank, rank.label, rank.needs_torch, share)
+        for rank, share in zip(made.ranks, shares, strict=True)
     ]
-
-
-def _gpus(role: str, cluster: ClusterProfile) -> float:
-    return cluster.role(role).gpus_per_rank
 
 
 def batch_text(job: CheckJob, work: WorkFolder) -> str:

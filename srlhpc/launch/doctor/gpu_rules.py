@@ -23,10 +23,10 @@ def job_gpus(ranks: Sequence[RankReport], interpreter: str) -> Finding | None:
     if not users:
         return ok(GPUS, "none asked for, so networks run on the CPU")
     for rank in (rank for rank in users if rank.host):
-        if not rank.host["granted"]:
+        if rank.host["granted"] < rank.host["needed"]:
             return fault(
                 GPUS,
-                f"Slurm granted none to {rank.name}, whose profile asks for {rank.rank.gpus:g}",
+                f"Slurm granted {rank.host['granted']} of the {rank.host['needed']} asked for on {rank.host['host']}",
                 "correct partition, gpus_per_rank and gpu_type of that role; `sinfo -o '%P %G'` lists GPUs",
             )
     known = [rank for rank in users if rank.gpu]
@@ -48,10 +48,10 @@ def _of_rank(rank: RankReport, interpreter: str) -> Finding | None:
             f"{granted}, but torch {rank.gpu['torch']} (CUDA {rank.gpu['built']}) sees none: {why}",
             "does `nvidia-smi` work on that node, and is its driver new enough for this torch?",
         )
-    if rank.gpu["seen"] != rank.host["granted"]:
+    if rank.gpu["seen"] != rank.host["bound"]:
         return warning(
             GPUS,
-            f"{granted}, but torch sees {rank.gpu['seen']}",
+            f"{granted}, of which {rank.name} was given {rank.host['bound']}, but torch sees {rank.gpu['seen']}",
             "does the profile's setup change CUDA_VISIBLE_DEVICES?",
         )
     return None
@@ -81,7 +81,7 @@ def local_gpus(ranks: Sequence[RankReport]) -> Finding | None:
     if not known:
         return None
     gpu: Mapping[str, Any] = known[0].gpu
-    files = known[0].host["gpu_files"]
+    files = known[0].host["granted"]
     if gpu["seen"]:
         return ok(GPUS, f"{_gpus(gpu['seen'])} ({gpu['name']}), seen by torch {gpu['torch']}")
     if not files:

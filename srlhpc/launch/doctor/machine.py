@@ -17,9 +17,6 @@ import srlhpc
 from srlhpc.launch.assemble_coordinator import library_versions
 from srlhpc.launch.shared_memory import FOLDER
 
-_GRANTED = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
-_NOTHING = ("", "NoDevFiles", "-1")
-
 
 def machine_facts(folder: Path, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """What the rules of `machine_rules` need.
@@ -39,17 +36,9 @@ def machine_facts(folder: Path, environment: Mapping[str, str] = os.environ) -> 
         "open_files_most": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "shared_memory": _shared_memory(),
         "against_folder_seconds": _against_folder(folder),
-        "granted": granted(environment),
-        "gpu_files": len(list(Path("/dev").glob("nvidia[0-9]*"))),
         # Set by `srun_step` where MPI must not share memory within a node.
         "keeps_to_itself": environment.get("MPIR_CVAR_NOLOCAL") == "1",
     }
-
-
-def granted(environment: Mapping[str, str]) -> int:
-    """GPUs that Slurm lets this process see."""
-    values = [environment[name] for name in _GRANTED if environment.get(name, "") not in _NOTHING]
-    return len(values[0].split(",")) if values else 0
 
 
 def code_digest(package: Path) -> str:

@@ -19,7 +19,8 @@ import numpy as np
 from srlhpc.comm.mpi import MpiWorld, all_gather, finalize_or_exit, start_mpi, wait
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.node_window import share_on_node
-from srlhpc.data.atomic import write_json
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.doctor.binding import bind_gpus
 from srlhpc.launch.doctor.folder_probe import hold_locked, said, try_locked
 from srlhpc.launch.doctor.machine import machine_facts
 from srlhpc.launch.doctor.reports import CheckedRank, WorkFolder
@@ -53,8 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     ranks = work.read_ranks()
     here = ranks[int(os.environ[RANK_VARIABLE])]
     stages = Stages(work.report(here.rank))
+    gpus = bind_gpus(ranks, here.rank, (read_json(work.check) or {}).get("allocation"))
     try:
-        stages.enter("start", host=machine_facts(work.folder), library=MPI.Get_library_version().strip(" \0\n"))
+        stages.enter("start", host=machine_facts(work.folder) | gpus, library=MPI.Get_library_version().strip(" \0\n"))
         write_down_names(work.attempt)
         stages.enter("the start of MPI")
         world = start_mpi(len(ranks), rank=here.rank, timeout_seconds=START_SECONDS)
@@ -76,7 +78,7 @@ def _work(stages: Stages, work: WorkFolder, ranks: list[CheckedRank], here: Chec
     shares = (share_on_node(world, range(world.size), _WINDOW_NUMBERS) is not None) if several else None
     stages.enter("loading torch", shares=shares)
     users = [rank.rank for rank in ranks if rank.needs_torch]
-    gpu = _gpu(world, users) if here.needs_torch else {}
+    gpu = _gpu() if here.needs_torch else {}
     stages.enter("all-reduce", gpu=gpu)
     sums = {}
     for backend, members, device in (("gloo", users, "cpu"), ("nccl", _owners(world, gpu), gpu.get("device", ""))):
@@ -123,12 +125,11 @@ def _lock(world: MpiWorld, path: Path) -> str:
         return f"not locked: {said(error)}"
 
 
-def _gpu(world: MpiWorld, users: Sequence[int]) -> dict[str, Any]:
+def _gpu() -> dict[str, Any]:
     # Imported here and below: an actor's node needs no torch.
     from srlhpc.launch.doctor.torch_check import gpu_facts
 
-    on_node = [rank for rank in users if world.nodes[rank] == world.node]
-    return gpu_facts(on_node.index(world.rank))
+    return gpu_facts()
 
 
 def _sum(world: MpiWorld, members: Sequence[int], device: str) -> str:

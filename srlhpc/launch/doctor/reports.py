@@ -95,7 +95,7 @@ class RankReport:
     shares: bool | None = None
     """Whether it shares memory with the other ranks of its node; None: it is alone there."""
     gpu: Mapping[str, Any] = field(default_factory=dict)
-    """granted, torch, built, seen, names, device, error."""
+    """torch, built, seen, name, device, identity, error."""
     sums: Mapping[str, str] = field(default_factory=dict)
     """Result of an all-reduce by backend: `ok` or what was said."""
 

@@ -15,17 +15,13 @@ from srlhpc.comm.process_group import join_trainers
 _NUMBERS = 1 << 10
 
 
-def gpu_facts(place: int) -> dict[str, Any]:
-    """What torch sees, and the device that a role of a run would take.
-
-    Args:
-        place: of this rank among the torch ranks of its node.
-    """
+def gpu_facts() -> dict[str, Any]:
+    """What torch sees of the GPUs that this rank is bound to; a role of a run takes the first."""
     facts: dict[str, Any] = {"torch": torch.__version__, "built": torch.version.cuda or torch.version.hip, "seen": 0}
     try:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if count:
-            device = torch.device("cuda", place % count)
+            device = torch.device("cuda", 0)
             torch.cuda.set_device(device)
             torch.ones(1, device=device).sum().item()
             known = torch.cuda.get_device_properties(device)

@@ -26,7 +26,8 @@ def node(host: str = "n1", **changes: Any) -> dict[str, Any]:
         "shared_memory": {"size": 8 * GIB, "free": 8 * GIB},
         "against_folder_seconds": 0.0,
         "granted": 0,
-        "gpu_files": 0,
+        "needed": 0,
+        "bound": 0,
         "keeps_to_itself": False,
     }
     return facts | changes

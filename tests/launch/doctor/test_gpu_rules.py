@@ -8,12 +8,12 @@ from srlhpc.launch.doctor.gpu_rules import job_gpus, local_gpus
 from srlhpc.launch.doctor.reports import RankReport
 from tests.launch.doctor.reported import lost, node, report
 
-CUDA = {"torch": "2.9", "built": "12.8", "seen": 2, "name": "H100"}
+CUDA = {"torch": "2.9", "built": "12.8", "seen": 1, "name": "H100"}
 
 
 def trainer(number: int, granted: int = 2, gpus: float = 1.0, **gpu: Any) -> RankReport:
     device = {"device": f"cuda:{number}", "identity": f"n1 {number}"}
-    return report(number, gpus=gpus, host=node(granted=granted), gpu=CUDA | device | gpu)
+    return report(number, gpus=gpus, host=node(granted=granted, needed=2, bound=1), gpu=CUDA | device | gpu)
 
 
 def test_gpus_when_each_rank_has_its_own_then_ok() -> None:
@@ -23,16 +23,17 @@ def test_gpus_when_each_rank_has_its_own_then_ok() -> None:
 
 
 def test_gpus_when_torch_has_no_cuda_then_a_warning_with_the_interpreter() -> None:
-    found = job_gpus([trainer(0, granted=1, built=None, seen=0)], "/env/python")
+    found = job_gpus([trainer(0, granted=2, built=None, seen=0)], "/env/python")
     assert found is not None
     assert (found.level, found.remedy) == ("warning", "install a torch with CUDA in the environment of /env/python")
-    assert "Slurm granted 1 GPU on n1, but this torch (2.9) has no CUDA" in found.found
+    assert "Slurm granted 2 GPUs on n1, but this torch (2.9) has no CUDA" in found.found
 
 
-def test_gpus_when_slurm_grants_none_then_a_fault_in_the_profile() -> None:
-    found = job_gpus([trainer(0, granted=0)], "python")
+def test_gpus_when_slurm_grants_too_few_then_a_fault_in_the_profile() -> None:
+    found = job_gpus([trainer(0, granted=1)], "python")
     assert found is not None
-    assert (found.level, "gpus_per_rank" in found.remedy) == ("fault", True)
+    assert (found.level, found.found) == ("fault", "Slurm granted 1 of the 2 asked for on n1")
+    assert "gpus_per_rank" in found.remedy
 
 
 def test_gpus_when_torch_sees_none_of_them_then_the_driver_is_suspected() -> None:
@@ -42,9 +43,9 @@ def test_gpus_when_torch_sees_none_of_them_then_the_driver_is_suspected() -> Non
 
 
 def test_gpus_when_torch_sees_others_than_granted_then_a_warning() -> None:
-    found = job_gpus([trainer(0, granted=1)], "python")
+    found = job_gpus([trainer(0, seen=2)], "python")
     assert found is not None
-    assert found.found == "Slurm granted 1 GPU on n1, but torch sees 2"
+    assert (found.level, "was given 1, but torch sees 2" in found.found) == ("warning", True)
 
 
 def test_gpu_when_two_ranks_take_it_then_a_warning_unless_the_profile_halves_it() -> None:
@@ -64,7 +65,7 @@ def test_gpus_when_none_are_asked_for_then_ok_and_when_no_rank_got_so_far_then_n
 
 
 def test_this_machine_then_by_its_device_files() -> None:
-    unseen = local_gpus([report(host=node(gpu_files=1))])
+    unseen = local_gpus([report(host=node(granted=1))])
     none, seen = local_gpus([report()]), local_gpus([report(gpu=CUDA)])
     assert unseen is not None
     assert none is not None

@@ -1,0 +1,37 @@
+"""GPUs of one rank of a check: what the node grants, and binding it as a rank of a run is bound."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.doctor.reports import CheckedRank
+from srlhpc.launch.gpu_binding import GpuError, bound, device_files, own_gpus, shared_gpus, visible_gpus
+from srlhpc.launch.gpu_shares import gpus_of_node
+
+
+def bind_gpus(ranks: Sequence[CheckedRank], rank: int, allocation: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Narrows this process's environment to the GPUs of its rank, before anything loads torch.
+
+    Returns:
+        granted: how many the node gives; needed: how many its ranks were planned with; bound: how many this rank sees.
+    """
+    granted, needed = visible_gpus(os.environ, device_files()), 0
+    if allocation is None:
+        chosen = shared_gpus(granted, [each.needs_torch for each in ranks], rank)
+    else:
+        made = Allocation.from_json(allocation)
+        beside = made.components[made.component_of(rank)].ranks_beside(rank)
+        shares = [ranks[each].gpus for each in beside]
+        needed = gpus_of_node(shares)
+        try:
+            chosen = own_gpus(granted, shares, beside.index(rank))
+        except GpuError:
+            chosen = ()
+    environment = bound(os.environ, chosen)
+    for variable in set(os.environ) - set(environment):
+        del os.environ[variable]
+    os.environ.update(environment)
+    return {"granted": len(granted), "needed": needed, "bound": len(chosen)}
