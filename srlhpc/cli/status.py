@@ -18,6 +18,7 @@ from srlhpc.launch.progress_line import duration_text
 from srlhpc.launch.run_state import job_ids, run_state, silence
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.runs import all_runs, find_run
+from srlhpc.launch.timing_text import timing_lines
 
 _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time", "left")
 _FIRST_TO_GO = ("lag", "attempt", "checkpoint", "steps/s", "ranks", "left", "time", "steps", "return")
@@ -100,7 +101,7 @@ def _width() -> int | None:
 
 
 def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list[str]:
-    """The states as lines with aligned columns, remarks below.
+    """The states as lines with aligned columns, remarks below; of a single run also what its roles' time goes into.
 
     Args:
         states: of the runs.
@@ -110,6 +111,7 @@ def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     shown = _shown(widths, width)
     lines = ["  ".join(row[column].ljust(widths[column]) for column in shown).rstrip() for row in rows]
+    lines += timing_lines(states[0]) if len(states) == 1 else []
     return lines + [remark for state in states for remark in _remarks(state)]
 
 

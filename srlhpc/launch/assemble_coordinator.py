@@ -15,6 +15,7 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.wiring import Wiring
 from srlhpc.roles.checkpointing import Checkpointing
 from srlhpc.roles.coordinator import Coordinator, CoordinatorFiles, cut_metrics, silence_limit
+from srlhpc.roles.live_timing import LiveTiming
 from srlhpc.roles.liveness import Liveness, RankRecord
 from srlhpc.roles.parts import PartReceiver
 from srlhpc.roles.progress import Progress
@@ -66,6 +67,7 @@ def build_coordinator(
         checkpointing,
         checkpoint_seconds=None if plan.serial else spec.checkpoint.every_seconds,
         first_checkpoint=restored is None and not plan.serial,
+        timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
     )
 
 

@@ -79,6 +79,7 @@ def summary(paths: RunPaths, outcome: Outcome) -> str:
     lines = [f"{outcome.state}{reason}{message}"]
     if status:
         lines.append(progress_text(status))
+        lines += [f"limit: {status['bottleneck']}"] if status.get("bottleneck") else []
     lines.append(f"run {paths.name} in {paths.folder}; {last_checkpoint(paths)}")
     if outcome.state == "failed":
         lines.append(f"more: srlhpc why {paths.name}; go on: srlhpc resume {paths.name}")

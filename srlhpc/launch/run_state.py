@@ -54,6 +54,8 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
         **{key: status.get(key, 0) for key in _COUNTERS},
         **{key: status.get(key) for key in _MEASURES},
         "roles": status.get("roles", {}),
+        "timing": status.get("timing", {}),
+        "bottleneck": status.get("bottleneck"),
         "ranks_planned": _ranks_planned(paths, attempt),
         "ranks_alive": (status.get("ranks_alive", 0) if ours else 0) if running else 0,
         "ranks": status.get("ranks") if ours and running else [],

@@ -20,6 +20,7 @@ from srlhpc.environment import Environment, Episode, Step, zero_actions
 from srlhpc.roles.group import SeatRecorder
 from srlhpc.roles.role import Role
 from srlhpc.roles.step_check import StepCheck
+from srlhpc.roles.time_use import Part, TimeUse
 
 Array = NDArray[Any]
 
@@ -85,11 +86,13 @@ class Group:
         replied = [recorder.replied() for _, recorder in self._recorders]
         return all(replied)
 
-    def step(self) -> Step:
+    def step(self, time_use: TimeUse) -> Step:
         """Plays the replied actions."""
         for kind, recorder in self._recorders:
             recorder.act(self._actions[kind])
+        time_use.spent("computing")
         self._step = step = self.environment.step(self._actions)
+        time_use.spent("environment")
         self._check(step)
         for kind, recorder in self._recorders:
             recorder.finish_record(step.kinds[kind])
@@ -133,13 +136,12 @@ class Actor(Role):
         self._groups = groups
         self._where = where
         self._summary = episode_summary
-        self._clock = clock
+        self._time = TimeUse(clock)
+        self._idle: Part = "input"
         self._episodes: deque[dict[str, Any]] = deque()
         self._stopping = False
         self._last_said = False
         self._steps_acted = 0
-        self._stepping_seconds = 0.0
-        self._blocked_polls = 0
 
     def start(self, start: int) -> None:
         """Begins new episodes in all groups; not needed after `load_state`."""
@@ -152,27 +154,27 @@ class Actor(Role):
     def poll(self) -> bool:
         if self._stopping:
             return self._end()
-        busy = False
+        self._time.spent(self._idle)
+        busy, blocked = False, 0
         for group in self._groups:
-            if group.is_waiting:
-                if group.has_replies():
-                    self._step(group)
-                    group.ask()
-                    busy = True
-            elif group.ask():
+            if group.is_waiting and group.has_replies():
+                self._step(group)
                 busy = True
-            else:
-                self._blocked_polls += 1
+            if not group.is_waiting:
+                asked = group.ask()
+                busy |= asked
+                blocked += not asked
+        # A group that waits for its actions would go on with faster actions: so only if there is none, slots are short.
+        self._idle = "slot" if blocked == len(self._groups) else "input"
+        self._time.spent("computing" if busy else self._idle)
         return busy
 
     def _step(self, group: Group) -> None:
-        begun = self._clock()
         try:
-            step = group.step()
+            step = group.step(self._time)
         except Exception as error:
             where = f"{self._where}, group {group.number}, step {group.steps + 1}"
             raise StepError(f"{where}: {_one_line(error)}") from error
-        self._stepping_seconds += self._clock() - begun
         self._steps_acted += group.environment.copies
         for episode in step.episodes:
             self._episodes.append(self._summary(episode))
@@ -195,11 +197,7 @@ class Actor(Role):
         return self._last_said
 
     def counters(self) -> dict[str, float]:
-        return {
-            "steps_acted": self._steps_acted,
-            "stepping_seconds": self._stepping_seconds,
-            "blocked_polls": self._blocked_polls,
-        }
+        return {"steps_acted": self._steps_acted, **self._time.counters()}
 
     def fill(self, report: Report) -> None:
         room = EPISODES_BYTES - sum(map(_size, report.episodes))

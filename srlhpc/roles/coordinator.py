@@ -19,6 +19,7 @@ from srlhpc.comm.protocol import Command, read_text, write_text
 from srlhpc.data.atomic import write_json
 from srlhpc.roles.checkpointing import Checkpointing
 from srlhpc.roles.journal import Journal
+from srlhpc.roles.live_timing import LiveTiming
 from srlhpc.roles.liveness import Failure, Liveness, RankRecord
 from srlhpc.roles.progress import Progress
 from srlhpc.roles.role import Role
@@ -63,6 +64,7 @@ class Coordinator(Role):
         commands: rank to the outbox of its commands.
         checkpoint_seconds: between checkpoints; None: only those asked for by updates, by hand and at the end.
         first_checkpoint: whether to write one after the first update (a new run: shows early that it can be written).
+        timing: of all roles.
         clock: monotonic seconds.
     """
 
@@ -81,6 +83,7 @@ class Coordinator(Role):
         *,
         checkpoint_seconds: float | None,
         first_checkpoint: bool,
+        timing: LiveTiming,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._attempt, self._stop, self._files = attempt, stop, files
@@ -93,6 +96,7 @@ class Coordinator(Role):
         self._looked_at, self._status_at, self._checkpoint_at = now, -1e9, now
         self._metrics_updates = progress.updates
         self._journal = Journal(liveness, progress, checkpointing, now)
+        self._timing = timing
         self._is_training = False
         self._outcome: Outcome | None = None
         self._stopping = False
@@ -316,6 +320,10 @@ class Coordinator(Role):
         problem = self._checkpointing.problem
         last = self._checkpointing.last
         ended = self._outcome if self._ended else None
+        roles = self._roles()
+        if self._is_training and self._outcome is None:
+            self._timing.look(roles, now)
+        timing = self._timing.summary(whole=self._outcome is not None)
         write_json(
             self._files.status,
             {
@@ -324,19 +332,20 @@ class Coordinator(Role):
                 "reason": ended.reason if ended else None,
                 "attempt": self._attempt,
                 **summary,
+                **timing,
                 "ranks_planned": self._liveness.planned,
                 "ranks_alive": self._liveness.alive,
                 "last_checkpoint": last.name if last else None,
                 "last_checkpoint_updates": self._checkpointing.last_updates,
                 "warnings": [*self._warnings, *([problem] if problem else [])],
                 "time": time.time(),
-                "roles": self._roles(),
+                "roles": roles,
                 "ranks": [self._rank(record, now) for record in self._liveness.records],
             },
         )
         if self._progress.updates > self._metrics_updates:
             self._metrics_updates = self._progress.updates
-            line = {"time": time.time(), "attempt": self._attempt, **summary, **self._progress.details()}
+            line = {"time": time.time(), "attempt": self._attempt, **summary, **timing, **self._progress.details()}
             with self._files.metrics.open("a") as file:
                 file.write(json.dumps(line) + "\n")
 

@@ -17,6 +17,7 @@ from srlhpc.comm.protocol import Command, Report
 from srlhpc.environment import Environment, Episode, KindStep, Step, zero_actions
 from srlhpc.policies.policy import Policy, read_vector
 from srlhpc.roles.role import Role
+from srlhpc.roles.time_use import TimeUse
 
 Array = NDArray[Any]
 
@@ -101,7 +102,7 @@ class Evaluator(Role):
         self.label = label
         self._environment, self._players, self._subscriptions = environment, players, subscriptions
         self._episodes, self._every, self._seed, self._summary = episodes, every_updates, seed, episode_summary
-        self._clock = clock
+        self._time = TimeUse(clock)
         self._round: Round | None = None
         self._version = -1
         self._finished: list[dict[str, Any]] = []
@@ -115,11 +116,13 @@ class Evaluator(Role):
         if self._stopping:
             return False
         if self._round is None:
+            self._time.spent("input")
             return self._begin()
         self._round.advance()
         self._steps += self._environment.copies
         if self._round.is_done:
             self._end(self._round)
+        self._time.spent("computing")
         return True
 
     def _begin(self) -> bool:
@@ -155,7 +158,7 @@ class Evaluator(Role):
         self._finished.clear()
 
     def counters(self) -> dict[str, float]:
-        return {"steps_evaluated": self._steps, "rounds": self._rounds}
+        return {"steps_evaluated": self._steps, "rounds": self._rounds, **self._time.counters()}
 
     @property
     def is_done(self) -> bool:

@@ -18,6 +18,7 @@ from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.data.blocks import ReplyHeader, RequestHeader
 from srlhpc.policies.policy import Acted, Policy, read_vector
 from srlhpc.roles.role import Role
+from srlhpc.roles.time_use import TimeUse
 
 
 class ServedPolicy:
@@ -164,17 +165,16 @@ class PolicyServer(Role):
     ) -> None:
         self.label = label
         self._policies = policies
-        self._clock = clock
-        self._computing_seconds = 0.0
+        self._time = TimeUse(clock)
 
     def poll(self) -> bool:
+        self._time.spent("input")
         busy = False
-        begun = self._clock()
         for served in self._policies.values():
             busy |= served.refresh()
             busy |= served.serve()
         if busy:
-            self._computing_seconds += self._clock() - begun
+            self._time.spent("computing")
         return busy
 
     def counters(self) -> dict[str, float]:
@@ -182,7 +182,7 @@ class PolicyServer(Role):
         return {
             "steps_inferred": sum(policy.rows_inferred for policy in served),
             "batches": sum(policy.batches for policy in served),
-            "computing_seconds": self._computing_seconds,
+            **self._time.counters(),
         }
 
     @property

@@ -29,6 +29,7 @@ from srlhpc.roles.grants import Granter
 from srlhpc.roles.parts import PartSender
 from srlhpc.roles.role import Role
 from srlhpc.roles.staging import Staging
+from srlhpc.roles.time_use import TimeUse
 
 log = logging.getLogger(__name__)
 
@@ -126,9 +127,8 @@ class Trainer(Role):
         self._events: list[dict[str, Any]] = []
         self._steps_trained = 0
         self._empty_batches = 0
-        self._computing_seconds = 0.0
         self._checkpoint_seconds = 0.0
-        self._begun = clock()
+        self._time = TimeUse(clock)
         self._life = self._live()
 
     @property
@@ -139,14 +139,17 @@ class Trainer(Role):
     # --- polling -------------------------------------------------------------------------------------------------
 
     def poll(self) -> bool:
+        updating = self._updating
+        # During an update, the time between two polls went to the other roles of this rank, or other trainers are late.
+        self._time.spent("others" if updating else "input")
         busy = self._serve()
-        begun = self._clock()
+        if busy:
+            self._time.spent("moving")
         if not self._ended:
             next(self._life, None)
-        spent = self._clock() - begun
-        if self._updating:
-            self._computing_seconds += spent
-        return busy or spent > _BUSY_SECONDS
+        updating |= self._updating
+        seconds = self._time.spent("computing" if updating else "input")
+        return busy or seconds > _BUSY_SECONDS
 
     def _serve(self) -> bool:
         busy = self._blocks.poll()
@@ -330,8 +333,7 @@ class Trainer(Role):
         return {
             "steps_trained": self._steps_trained,
             "updates": self._totals.updates,
-            "computing_seconds": self._computing_seconds,
-            "seconds": self._clock() - self._begun,
+            **self._time.counters(),
             "checkpoints": self._sent,
             "checkpoint_seconds": self._checkpoint_seconds,
             "dropped_fragments": self._totals.dropped_fragments,

@@ -16,6 +16,7 @@ from srlhpc.comm.protocol import CHUNK, TEXT, Command, Report, read_text, write_
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.roles.checkpointing import Checkpointing
 from srlhpc.roles.coordinator import Coordinator, CoordinatorFiles
+from srlhpc.roles.live_timing import LiveTiming
 from srlhpc.roles.liveness import Liveness, RankRecord
 from srlhpc.roles.parts import PartReceiver, PartSender
 from srlhpc.roles.progress import Progress
@@ -106,6 +107,7 @@ class Coordinating:
             self.checkpointing,
             checkpoint_seconds=checkpoint_seconds,
             first_checkpoint=first_checkpoint,
+            timing=LiveTiming("server"),
             clock=lambda: self.now,
         )
         self._parts_sent = 0
