@@ -28,8 +28,10 @@ from srlhpc.objects import UserError, did_you_mean
 def command(run: str, follow: bool, role: str | None, rank: int | None, number: int | None, root: str | None) -> None:
     """What the ranks of RUN wrote: one log after the other, or with -f line by line as they come."""
     paths = open_run(root, run)
+    if follow:
+        _wait_for_start(paths)
     attempt = _attempt(paths, number)
-    files = chosen_logs(attempt, role, rank)
+    files = _wait_for_logs(attempt, role, rank) if follow and number is None else chosen_logs(attempt, role, rank)
     if follow:
         while _follow(paths, attempt, files) and number is None:
             attempt = _attempt(paths, None)
@@ -55,6 +57,10 @@ def chosen_logs(attempt: AttemptPaths, role: str | None, rank: int | None) -> li
         return found
     if not files:
         raise UserError(f"{attempt.logs} has no logs of ranks; a serial run writes to the terminal only")
+    ranks = sorted(_rank_of(path) for path in files if role in (None, role_of(path)))
+    if ranks:
+        of = f" of role '{role}'" if role is not None else ""
+        raise UserError(f"no log of rank {rank}{of}; there are the ranks {', '.join(map(str, ranks))}")
     wish = " and ".join([f"role '{role}'"] * (role is not None) + [f"rank {rank}"] * (rank is not None))
     raise UserError(f"no log of {wish}{did_you_mean(role or '', sorted({role_of(path) for path in files}))}")
 
@@ -106,14 +112,30 @@ def _follow(paths: RunPaths, attempt: AttemptPaths, files: Sequence[Path]) -> bo
             time.sleep(0.2)
 
 
+def _wait_for_start(paths: RunPaths) -> None:
+    """Until a job that waits in the queue has begun, or has left the queue."""
+    look = _Going(paths)
+    if paths.attempt_numbers() or not look():
+        return
+    say(f"run {paths.name} has not started yet; see srlhpc why {paths.name}")
+    while not paths.attempt_numbers() and look():
+        time.sleep(0.2)
+
+
 def _wait_for_logs(attempt: AttemptPaths, role: str | None, rank: int | None, seconds: float = 60.0) -> list[Path]:
     """The logs of an attempt that has only just begun: its ranks open them when they start."""
     deadline = time.monotonic() + seconds
     planned = (read_json(attempt.attempt) or {}).get("ranks", 1)
-    while len(list(attempt.logs.glob("rank-*.log"))) < planned and time.monotonic() < deadline:
+    while (
+        len(list(attempt.logs.glob("rank-*.log"))) < planned and time.monotonic() < deadline and not _is_over(attempt)
+    ):
         time.sleep(0.2)
         planned = (read_json(attempt.attempt) or {}).get("ranks", 1)
     return chosen_logs(attempt, role, rank)
+
+
+def _is_over(attempt: AttemptPaths) -> bool:
+    return attempt.end.exists()
 
 
 class _Going:

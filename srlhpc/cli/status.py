@@ -15,7 +15,7 @@ import click
 from srlhpc.cli.options import open_root, root_option, say
 from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.progress_line import duration_text
-from srlhpc.launch.run_state import job_ids, run_state, silence
+from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.runs import all_runs, find_run
 from srlhpc.launch.timing_text import timing_lines
@@ -127,6 +127,8 @@ def _shown(widths: Sequence[int], width: int | None) -> list[int]:
 
 def _row(state: Mapping[str, Any]) -> tuple[str, ...]:
     reason = state["reason"] or (state["phase"] if state["phase"] != "training" else None)
+    if reason in SAID_BY_STATE:
+        reason = None
     return (
         state["name"],
         f"{state['state']} ({reason})" if reason else state["state"],

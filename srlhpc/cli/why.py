@@ -12,7 +12,7 @@ from srlhpc.data.atomic import read_json
 from srlhpc.launch.failures import Failure, failures
 from srlhpc.launch.jobs import JobState, SlurmJobs
 from srlhpc.launch.pending_reasons import explained
-from srlhpc.launch.run_state import job_ids, run_state
+from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_words import slurm_words
 
@@ -55,7 +55,8 @@ def explanation(paths: RunPaths) -> Iterator[str]:
     attempt = paths.last_attempt()
     found = failures(attempt) if attempt else []
     name = state["state"]
-    yield f"run {paths.name}, attempt {state['attempt']}: {name}" + (f" ({state['reason']})" if state["reason"] else "")
+    reason = None if state["reason"] in SAID_BY_STATE else state["reason"]
+    yield f"run {paths.name}, attempt {state['attempt']}: {name}" + (f" ({reason})" if reason else "")
     if jobs.warning is not None:
         yield f"Slurm could not be asked: {jobs.warning}"
     queued = jobs.queued(str(state["slurm_job"]))
@@ -116,10 +117,10 @@ def _last_attempt(attempt: AttemptPaths) -> Iterator[str]:
 
 def _slurms_verdict(state: Mapping[str, Any], jobs: SlurmJobs, words: Sequence[str]) -> Iterator[str]:
     """What Slurm itself says of the job that ended, and its daemons' last words."""
-    if state["slurm_job"]:
+    if state["slurm_job"] and jobs.warning is None:
         job = jobs.ended(str(state["slurm_job"]))
         if job is None:
-            yield f"Slurm: no longer knows job {state['slurm_job']}, or does not answer"
+            yield f"Slurm: no longer knows job {state['slurm_job']}"
         elif job.verdict not in (state["message"] or ""):
             yield f"Slurm: {job.verdict}"
     yield from (f"  | {line}" for line in words[-_SLURM_LINES:])

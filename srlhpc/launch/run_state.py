@@ -15,6 +15,8 @@ from srlhpc.launch.slurm_words import out_of_memory, slurm_words
 
 _COUNTERS = ("steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds")
 _MEASURES = ("return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max")
+SAID_BY_STATE = ("cancelled", "time_limit", "preemption")
+"""Reasons that the state's name has said already: cancelled, timed out, preempted."""
 SILENT_SECONDS = 30.0
 """A status that old, of a run that is said to run, is worth a remark."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 from srlhpc.cli.main import run_command_line
 from srlhpc.cli.status import table
 from srlhpc.cli.why import shortened
-from srlhpc.data.atomic import write_json
+from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.run_state import run_state
+from srlhpc.launch.slurm import SlurmSilent
 from tests.launch.written_runs import STATUS, dead, end, hold, last, write_metrics, written_run
 
 Call = Callable[..., tuple[int, str, str]]
@@ -149,7 +151,7 @@ def test_logs_when_chosen_then_only_that(tmp_path: Path, call: Call, choice: lis
     ("choice", "message"),
     [
         (["--role", "actr"], "no log of role 'actr'; did you mean 'actor'?"),
-        (["--rank", "9"], "no log of rank 9"),
+        (["--rank", "9"], "no log of rank 9; there are the ranks 0, 1, 2"),
         (["--attempt", "4"], "has no attempt 4; it has 1"),
     ],
 )
@@ -171,6 +173,24 @@ def test_cancel_when_it_runs_then_the_mailbox_has_it(tmp_path: Path, call: Call)
     paths = written_run(tmp_path, "mine")
     hold(paths)
     assert call("cancel", "mine")[0] == 0
+    assert last(paths).stop.exists()
+
+
+def test_cancel_when_slurm_is_silent_then_the_mailbox_of_a_run_that_lives_has_it(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object, **__: object) -> None:
+        raise SlurmSilent("Slurm does not answer.\nTry later")
+
+    monkeypatch.setattr("srlhpc.launch.jobs.run_slurm", silent)
+    paths = written_run(tmp_path, "mine")
+    write_json(paths.slurm, {"jobs": [{"id": "7", "submitted": 0.0}]})
+    assert call("cancel", "mine")[0] == 3
+    hold(paths)
+    lease = read_json(paths.lease) or {}
+    write_json(paths.lease, lease | {"renewed": time.time(), "job": "7"})
+    code, _, err = call("cancel", "mine")
+    assert (code, "jobs that wait stay queued" in err) == (0, True)
     assert last(paths).stop.exists()
 
 
@@ -204,3 +224,9 @@ def test_plot_when_matplotlib_is_missing_then_the_extra(
     code, _, err = call("plot", "mine", "--out", str(tmp_path / "out.png"))
     assert code == 2
     assert "pip install 'srlhpc[plot]'" in err
+
+
+def test_root_when_it_is_a_file_then_refused(tmp_path: Path, call: Call) -> None:
+    (tmp_path / "file").touch()
+    code, _, err = call("status", "--root", str(tmp_path / "file"))
+    assert (code, "--root: " in err, "is no folder" in err) == (2, True, True)
