@@ -37,6 +37,8 @@ WITHOUT_TORCH = [
     "srlhpc.bench.inference",
     "srlhpc.bench.ring",
     "srlhpc.cli.bench",
+    "srlhpc.launch.doctor.examination",
+    "srlhpc.launch.doctor.node_check",
     "srlhpc.cli.cluster",
     "srlhpc.cli.dry_run",
     "srlhpc.cli.spec",
