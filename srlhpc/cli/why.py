@@ -90,7 +90,7 @@ def _without_failure(state: Mapping[str, Any], words: Sequence[str]) -> Iterator
     elif name != "failed":
         yield "nothing failed"
     elif state["reason"] == "killed":
-        yield from _killed(message, words)
+        yield from _killed(message, words) if state["attempt"] else _never_started(message)
     else:
         yield message
 
@@ -162,3 +162,9 @@ def _killed(message: str, words: Sequence[str]) -> Iterator[str]:
         return
     yield "what to do: this comes from `kill -9`, from a machine that went down, or from the kernel when memory"
     yield "  runs out (`dmesg | grep -i oom` tells); then use fewer ranks, fewer copies or a smaller batch"
+
+
+def _never_started(message: str) -> Iterator[str]:
+    yield message
+    yield "what to do: if nobody has cancelled it, the batch script failed before the run began (module, set-up line,"
+    yield "  Python of the cluster profile); `srlhpc doctor --cluster NAME` tries all of them"
