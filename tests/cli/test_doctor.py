@@ -70,7 +70,7 @@ def test_json_then_level_and_findings(examined: Callable[..., None], capsys: pyt
         (["--wait", "nan"], "--wait: is nan"),
         (["--wait", "soon"], "'soon' is not a valid"),
         (["--cluster", "nowhere-at-all"], "no cluster 'nowhere-at-all'"),
-        (["--root", f"{__file__}/runs"], "is a file, not a folder"),
+        (["--root", __file__], "is no folder"),
         (["--root", "a\nb"], "characters that a batch script cannot hold"),
     ],
 )

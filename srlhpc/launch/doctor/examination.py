@@ -47,7 +47,8 @@ def examine_here(root: Path) -> Iterator[Finding]:
     except NoSlurm:
         yield ok(SLURM, "none on this machine, so runs are started by `srlhpc run`")
     except ClusterError as error:
-        yield warning(SLURM, f"{error}, so runs can only be started by `srlhpc run`", _ASK)
+        said, _, remedy = str(error).partition("; ")
+        yield warning(SLURM, f"{said}, so runs can only be started by `srlhpc run`", remedy or _ASK)
     else:
         yield from slurm_findings(facts, None)
         yield requeue_default(facts)
@@ -77,7 +78,8 @@ def examine_cluster(
     except NoSlurm:
         raise
     except ClusterError as error:
-        yield fault(SLURM, str(error), _ASK)
+        said, _, remedy = str(error).partition("; ")
+        yield fault(SLURM, said, remedy or _ASK)
         return
     if folder.error:
         return
@@ -128,8 +130,6 @@ def _machine_alone(root: Path) -> Iterator[Finding]:
 
 def _probe(root: Path) -> FolderFacts:
     folder = existing(root)
-    if not folder.is_dir():
-        raise UserError(f"--root: {folder} is a file, not a folder; choose another")
     if not str(root).isprintable():
         raise UserError(f"--root: {str(root)!r} has characters that a batch script cannot hold")
     return probe_folder(folder)

@@ -55,7 +55,7 @@ def _ping() -> None:
     except NoSlurm:
         raise
     except (SlurmSilent, SlurmRefused) as error:
-        raise SlurmSilent(f"does not answer: {_words(str(error))}") from None
+        raise SlurmSilent(f"does not answer: {_words(str(error)).partition(';')[0]}") from None
     if " UP" not in said:
         raise SlurmSilent(f"does not answer: {_words(said)}")
 
