@@ -207,3 +207,9 @@ def split_mask(space: Any) -> tuple[Any, bool]:
     if not isinstance(space, spaces.Dict) or "action_mask" not in space.spaces:
         return space, False
     return spaces.Dict({name: part for name, part in space.spaces.items() if name != "action_mask"}), True
+
+
+def frames_per_second(simulator: Any) -> float | None:
+    """Pictures of one second of play, if the simulator (or a vector of them) says so."""
+    fps = (simulator.metadata or {}).get("render_fps")
+    return float(fps) if isinstance(fps, int | float) and fps > 0 else None

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from envs._gymnasium_spaces import ActionCodec, ObservationKeys, action_codec, observation_keys, picture, write_mask
+from envs._gymnasium_spaces import (
+    ActionCodec,
+    ObservationKeys,
+    action_codec,
+    frames_per_second,
+    observation_keys,
+    picture,
+    write_mask,
+)
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import ActionSpace, Array, BoolArray, Environment, KindStep, Spaces, Step
 from srlhpc.objects import UserError
@@ -116,6 +124,10 @@ class GymnasiumEnvironment(Environment):
     def render(self) -> Array | None:
         return self._simulators.render()
 
+    @property
+    def render_fps(self) -> float | None:
+        return self._simulators.render_fps
+
     def close(self) -> None:
         self._simulators.close()
 
@@ -138,6 +150,10 @@ class _Vectorised:
 
     def render(self) -> Array | None:
         return picture(self._vector)
+
+    @property
+    def render_fps(self) -> float | None:
+        return frames_per_second(self._vector)
 
     def close(self) -> None:
         self._vector.close()
@@ -177,6 +193,10 @@ class _Looped:
 
     def render(self) -> Array | None:
         return picture(self._simulators[0])
+
+    @property
+    def render_fps(self) -> float | None:
+        return frames_per_second(self._simulators[0])
 
     def close(self) -> None:
         for simulator in self._simulators:

@@ -333,5 +333,10 @@ class Environment(ABC):
         """A picture of copy 0 now, uint8 `[height, width, 3]`; None if the environment draws none."""
         return None
 
+    @property
+    def render_fps(self) -> float | None:
+        """Pictures of one second of play; None if the environment does not say."""
+        return None
+
     def close(self) -> None:  # noqa: B027
         """Frees what the simulator holds. May be called twice."""

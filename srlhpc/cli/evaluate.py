@@ -37,6 +37,8 @@ def command(
             say(f"skipped: {problem}")
         checkpoint = found.path
     result = evaluate(paths, episodes=episodes, checkpoint=checkpoint, video=video)
+    if video is not None:
+        say(f"wrote {video}")
     if as_json:
         click.echo(json.dumps({"run": paths.id, "name": paths.name, **result}, indent=1))
         return

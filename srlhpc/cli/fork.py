@@ -54,6 +54,7 @@ def command(
     paths = create_run(open_root(root), name, job, dump_experiment(spec), spec.seed, sys.argv)
     shutil.copyfile(chosen, paths.checkpoints / chosen.name)
     content = read_json(paths.run) or {}
+    content["folder"] = (read_json(source.run) or {}).get("folder")
     write_json(paths.run, {**content, "forked_from": {"run": source.id, "checkpoint": chosen.name}})
     say(f"run {paths.name} in {paths.folder}: forked from {source.name}, {chosen.name}")
     try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from srlhpc.data.atomic import read_json
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.runs import find_run, runs_root
 from srlhpc.launch.shared_memory import sweep
@@ -47,7 +50,18 @@ def open_run(root: str | None, run: str) -> RunPaths:
     Raises:
         UserError: there is none, or several are meant.
     """
-    return find_run(open_root(root), run)
+    paths = find_run(open_root(root), run)
+    _find_modules(paths)
+    return paths
+
+
+def _find_modules(paths: RunPaths) -> None:
+    """Lets modules that the run's spec names be found where it was started, here and in processes started from here."""
+    folder = (read_json(paths.run) or {}).get("folder")
+    if isinstance(folder, str) and folder not in sys.path:
+        sys.path.append(folder)
+        known = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = f"{known}{os.pathsep}{folder}" if known else folder
 
 
 def say(message: str) -> None:

@@ -9,6 +9,8 @@ import click
 from srlhpc.cli.going_on import check_idle, go_on, where_options
 from srlhpc.cli.options import open_run, root_option, say, set_option
 
+_LIMITS = ("steps", "updates", "return_mean", "hours")
+
 
 @click.command("resume")
 @click.argument("run")
@@ -31,6 +33,11 @@ def command(
     before, spec = load_experiment(paths.spec), load_experiment(paths.spec, overrides)
     state = run_state(paths)
     if state["state"] == "finished" and spec.stop == before.stop:
-        say(f"run {paths.name} is finished ({state['reason']}); to go on, extend it: --set stop.steps=...")
+        say(f"run {paths.name} is finished ({state['reason']}); to go on, extend it: {_extension(state['reason'])}")
         return
     sys.exit(go_on(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit))
+
+
+def _extension(reason: str | None) -> str:
+    """How a run that has reached one of its limits is made to go on."""
+    return f"--set stop.{reason}=..." if reason in _LIMITS else "--set stop.steps=..."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.checkpoint_folder import CheckpointFolder
-from srlhpc.environment import Array, Spaces
+from srlhpc.environment import Environment, Spaces
 from srlhpc.launch.assemble_actor import episode_summary
 from srlhpc.launch.plan import plan
 from srlhpc.launch.ranks import Plan
@@ -58,7 +58,7 @@ def evaluate(
     players = [Player(_policy(made, seat.policy, tree, file), seat.kind, seat.agents, copies) for seat in made.seats]
     played = Round(environment, players, episodes, seed_of(made.spec.seed, "eval", seed))
     try:
-        _play(played, environment.render, video)
+        _play(played, environment, video)
     finally:
         environment.close()
     return _result(made, played, file, tree)
@@ -99,16 +99,16 @@ def _policy(made: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Polic
     return policy
 
 
-def _play(played: Round, render: Callable[[], Array | None], video: Path | None) -> None:
+def _play(played: Round, environment: Environment, video: Path | None) -> None:
     if video is None:
         while not played.is_done:
             played.advance()
         return
-    with VideoFile(video) as film:
-        film.add(render())
+    with VideoFile(video, environment.render_fps) as film:
+        film.add(environment.render())
         while not played.is_done:
             played.advance()
-            film.add(render())
+            film.add(environment.render())
 
 
 def _result(made: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,10 @@ def plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> Plan:
     for policy in made.trained_policies:
         _check_batch(made, policy)
     for seat in seats:
-        spec.policies[seat.policy].network.check(spaces.kind(seat.kind))
+        try:
+            spec.policies[seat.policy].network.check(spaces.kind(seat.kind))
+        except UserError as error:
+            raise UserError(f"policies.{seat.policy}.network: {error}") from None
         _check_message_sizes(made, seat.policy)
     return made
 

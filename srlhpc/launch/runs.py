@@ -101,6 +101,7 @@ def create_run(root: Path, name: str | None, job: str, spec_text: str, seed: int
         "created": time.time(),
         "code": code_version(),
         "command": list(command),
+        "folder": os.getcwd(),
     }
     with removed_unless_done(paths):
         paths.checkpoints.mkdir()

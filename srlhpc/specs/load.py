@@ -21,7 +21,7 @@ from srlhpc.specs.yaml_source import Dumper, Keys, Written, parse
 
 _log = logging.getLogger(__name__)
 _SECTIONS = ExperimentSpec.model_fields
-_PATH = re.compile(r"([a-z_]+(?:\.[\w-]+)*): ")
+_PATH = re.compile(r"([a-z_]+(?:\.[\w-]+)*)(?:: | ')")
 
 
 class JobFile(NamedTuple):
@@ -33,14 +33,14 @@ class JobFile(NamedTuple):
 
     @contextmanager
     def naming_places(self) -> Iterator[None]:
-        """Adds file and line to a UserError from inside, whose message starts with a path of the spec and a colon."""
+        """Adds file and line to a UserError from inside, whose message starts with a path of the spec."""
         with naming_places(self.written, _SECTIONS):
             yield
 
 
 @contextmanager
 def naming_places(written: Written, sections: Collection[str]) -> Iterator[None]:
-    """Adds file and line to a UserError from inside, whose message starts with a path and a colon.
+    """Adds file and line to a UserError from inside, whose message starts with a path, and a colon or a quoted name.
 
     Without such a path, only the file is added.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from srlhpc.cli.main import run_command_line
+from srlhpc.cli.options import open_run
 from srlhpc.launch.rundir import RunPaths
-from tests.launch.written_runs import SPEC
+from tests.launch.written_runs import SPEC, end, written_run
 
 ROOT = Path(__file__).parents[2]
 WRONG = [
@@ -97,3 +99,37 @@ def test_resume_when_refused_for_a_job_then_torch_was_not_loaded(trained: RunPat
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "2 False\n", done.stderr
+
+
+@pytest.mark.parametrize(("reason", "limit"), [("return_mean", "stop.return_mean"), ("updates", "stop.updates")])
+def test_resume_when_finished_then_the_limit_that_it_reached_is_named(
+    call: Call, tmp_path: Path, reason: str, limit: str
+) -> None:
+    end(written_run(tmp_path, "mine"), "finished", reason)
+    assert f"extend it: --set {limit}=..." in call("resume", "mine")[1]
+
+
+def test_modules_when_a_run_is_opened_elsewhere_then_found_where_it_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", "before")
+    monkeypatch.chdir(tmp_path)
+    written_run(tmp_path, "mine")
+    monkeypatch.chdir("/")
+    open_run(str(tmp_path), "mine")
+    assert sys.path[-1] == str(tmp_path)
+    assert os.environ["PYTHONPATH"] == f"before{os.pathsep}{tmp_path}"
+
+
+def test_status_of_fifty_runs_then_torch_is_not_loaded(tmp_path: Path) -> None:
+    for number in range(50):
+        written_run(tmp_path, f"run{number}")
+    arguments = ["status", "--json", "--root", str(tmp_path)]
+    program = (
+        f"import sys; from srlhpc.cli.main import run_command_line; code = run_command_line({arguments}); "
+        "print(code, 'torch' in sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == "0 False\n"
+    assert done.stdout.count('"name": "run') == 50
