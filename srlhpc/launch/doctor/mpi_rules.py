@@ -14,6 +14,14 @@ MPI = "MPI"
 SUMS = "all-reduce"
 
 
+_SHORT_ADDRESSES = (
+    "MPICH's exchange of addresses breaks when they are long: write `export UCX_TLS=tcp,posix,self` (or rc,posix,self "
+    "on InfiniBand) into the profile's setup"
+)
+ADDRESSES = "MPIDI_UCX_comm_addr_exchange"
+"""Where MPICH fails now and then under Slurm's PMI2, over several nodes of a busy cluster."""
+
+
 def library_name(text: str) -> str:
     """`MPICH 5.0.2` or `Open MPI v5.0.11` from what the library says of itself."""
     first = text.split("\n")[0]
@@ -30,7 +38,12 @@ def fitting_plugin(library: str) -> str | None:
 
 
 def mpi_finding(
-    ranks: Sequence[RankReport], *, plugin: str | None, timed_out: bool = False, launcher_words: str = ""
+    ranks: Sequence[RankReport],
+    *,
+    plugin: str | None,
+    timed_out: bool = False,
+    launcher_words: str = "",
+    first_try: str = "",
 ) -> Finding:
     """Whether all ranks became one world.
 
@@ -39,6 +52,7 @@ def mpi_finding(
         plugin: of srun; None: mpiexec started them.
         timed_out: whether they were ended because they took too long.
         launcher_words: the last that srun or mpiexec said.
+        first_try: how an earlier start of the same ranks ended; empty if there was none.
     """
     heard = [rank for rank in ranks if rank.stage]
     if not heard:
@@ -52,7 +66,10 @@ def mpi_finding(
     if not late:
         mpi = ranks[0].mpi
         nodes = _count(mpi["nodes"], "node")
-        return ok(MPI, f"{mpi['size']} ranks on {nodes} in one world ({library_name(library)}, {how})")
+        world = f"{mpi['size']} ranks on {nodes} in one world ({library_name(library)}, {how})"
+        if first_try:
+            return warning(MPI, f"{world}, at the second try only: {first_try}", _SHORT_ADDRESSES)
+        return ok(MPI, world)
     first = next((rank for rank in late if rank.has_failed), late[0])
     what = f"{first.name} {_end(first, timed_out)}"
     remedy = _remedy(first, library, plugin, timed_out)
@@ -139,12 +156,8 @@ def _signal(number: int) -> str:
 
 
 def _remedy(rank: RankReport, library: str, plugin: str | None, timed_out: bool) -> str:
-    if "MPIDI_UCX_comm_addr_exchange" in rank.last_words:
-        # Seen with Slurm's PMI2 over three nodes, nearly always.
-        return (
-            "MPICH's exchange of addresses breaks when they are long: write `export UCX_TLS=tcp,posix,self` (or "
-            "rc,posix,self on InfiniBand) into the profile's setup"
-        )
+    if ADDRESSES in rank.last_words:
+        return _SHORT_ADDRESSES
     needed = fitting_plugin(library)
     if plugin and needed and not plugin.startswith(needed):
         return _start_remedy(library, plugin)

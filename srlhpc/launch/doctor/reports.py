@@ -3,7 +3,7 @@
 WORK/check.json       the ranks, and for a job its profile and allocation
      reports/RANK     what a rank has seen, replaced after every stage, so that a rank that hangs or dies tells where
      batch.json       what the batch script has seen
-     attempts/0001/   as in a run: logs, exit statuses
+     attempts/0001/   as in a run: logs, exit statuses; 0002 if the start was tried again
      slurm/           batch script and its output
 """
 
@@ -54,7 +54,15 @@ class WorkFolder:
 
     @property
     def attempt(self) -> AttemptPaths:
-        return RunPaths(self.folder).attempt(1)
+        """The last try."""
+        runs = RunPaths(self.folder)
+        return runs.last_attempt() or runs.attempt(1)
+
+    def try_again(self) -> None:
+        """Forgets what the ranks have reported, for a second try."""
+        for path in (self.folder / "reports").iterdir():
+            path.unlink()
+        RunPaths(self.folder).new_attempt()
 
     def report(self, rank: int) -> Path:
         return self.folder / "reports" / str(rank)

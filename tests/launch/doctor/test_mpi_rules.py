@@ -73,6 +73,12 @@ def test_addresses_when_their_exchange_breaks_then_shorter_ones() -> None:
     assert "export UCX_TLS=tcp,posix,self" in mpi_finding([lost(exit_code=15, last_words=words)], plugin="pmi2").remedy
 
 
+def test_start_when_only_a_second_try_works_then_a_warning() -> None:
+    found = mpi_finding([report(0), report(1)], plugin="pmi2", first_try="MPIDI_UCX_comm_addr_exchange failed")
+    assert found.level == "warning"
+    assert "in one world (MPICH 5.0.2, srun --mpi=pmi2), at the second try only: MPIDI_UCX" in found.found
+
+
 def test_rank_when_lost_later_then_it_is_named_and_not_those_that_wait_for_it() -> None:
     waiting = report(0, stage="waiting for the others", exit_code=None)
     dead = report(1, stage="loading torch", exit_code=128 + signal.SIGKILL)
