@@ -79,8 +79,6 @@ class Report:
     """Updates of a policy's first trainer: policy, updates, steps, lag, metrics."""
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     """Rounds of an evaluator."""
-    stopped: list[str] = field(default_factory=list)
-    """Policies whose trainer has stopped at an update boundary."""
     done: bool = False
     """Whether all roles of the rank have ended."""
 

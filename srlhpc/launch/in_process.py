@@ -18,6 +18,7 @@ from srlhpc.launch.interruption import Signals
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.objects import UserError
 
 _KINDS = {"StepError": "environment", "DivergedError": "diverged", "UserError": "user"}
 """Exceptions that say more than that something was raised."""
@@ -50,11 +51,7 @@ class SerialForeman:
         self._signals = Signals(attempt, raises=True)
 
     def run(self) -> Outcome:
-        """Trains until the end.
-
-        Raises:
-            Exception: whatever training raises, for the traceback's sake; the end is written before.
-        """
+        """Trains until the end. What training raises is shown with its traceback and is the end, as for ranks."""
         with self._signals.caught():
             outcome = self._run_here()
         self._progress.say(summary(self._paths, outcome))
@@ -68,10 +65,10 @@ class SerialForeman:
             forced = None
         except KeyboardInterrupt:
             forced = Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
-        except BaseException as error:
-            failed = self._failed(error)
-            write_end(self._attempt, Outcome.written(self._attempt) or failed, started)
-            raise
+        except Exception as error:
+            forced = self._failed(error)
+            if not isinstance(error, UserError):
+                self._progress.say("".join(traceback.format_exception(error)).rstrip())
         silent = Outcome("failed", "killed", "training ended without an outcome")
         outcome = Outcome.written(self._attempt) or forced or silent
         write_end(self._attempt, outcome, started)

@@ -249,7 +249,7 @@ class Coordinator(Role):
         self._warnings.append(text)
         if record.matters:
             self._fail(text, failure.kind)
-        elif failure.kind != "signal" and failure.kind != "silence" and self._outcome is None:
+        elif failure.kind not in ("killed", "silence") and self._outcome is None:
             self._outcome = Outcome("failed", failure.kind, text)
         elif not self._stopping and not any(r.label.startswith("actor") and not r.dead for r in self._liveness.records):
             self._fail(f"no actor is left; the last was {text}", failure.kind)

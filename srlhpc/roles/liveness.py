@@ -89,7 +89,7 @@ class Liveness:
         if code > 128:
             number = code - 128
             name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-            return Failure(record, f"was ended by {name}", "signal")
+            return Failure(record, f"was ended by {name}", "killed")
         return Failure(record, f"ended with exit code {code} before the run did", "exit")
 
     def _silent(self, record: RankRecord, now: float) -> Failure | None:

@@ -322,8 +322,6 @@ class Trainer(Role):
         if self._parts is not None:
             report.updates.extend(self._events)
         self._events.clear()
-        if self._ended or self._discarding:
-            report.stopped.append(self._settings.policy)
 
     @property
     def has_news(self) -> bool:

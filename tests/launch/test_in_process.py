@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.failures import failures
 from srlhpc.launch.in_process import SerialForeman
@@ -54,13 +52,11 @@ def test_training_when_ctrl_c_comes_twice_then_it_ends_at_once(tmp_path: Path) -
     assert (code, end["state"]) == (130, "interrupted")
 
 
-def test_training_when_it_raises_then_the_end_is_written_and_the_exception_goes_on(tmp_path: Path) -> None:
+def test_training_when_it_raises_then_that_is_the_end_with_its_traceback(tmp_path: Path) -> None:
     def train(_paths: RunPaths, _attempt: AttemptPaths) -> None:
         raise RuntimeError("broken environment")
 
-    with pytest.raises(RuntimeError, match="broken environment"):
-        run(tmp_path, train)
-    end = read_json(RunPaths(tmp_path / "a").attempt(1).end) or {}
-    assert (end["state"], end["message"]) == ("failed", "RuntimeError: broken environment")
+    code, end = run(tmp_path, train)
+    assert (code, end["state"], end["message"]) == (1, "failed", "RuntimeError: broken environment")
     assert not RunPaths(tmp_path / "a").lease.exists()
     assert "broken environment" in failures(RunPaths(tmp_path / "a").attempt(1))[0].traceback

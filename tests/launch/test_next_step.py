@@ -10,7 +10,7 @@ from srlhpc.launch.ending import Outcome
 from srlhpc.launch.next_step import Situation, next_step, pause_seconds
 
 CRASH = Situation(
-    Outcome("failed", "signal", ""),
+    Outcome("failed", "killed", ""),
     kind="",
     warned=False,
     terminated=False,

@@ -293,7 +293,7 @@ def test_death_of_a_trainer_fails_the_run_by_name(tmp_path: Path) -> None:
         run.wait(1)
     assert run.outcome == {
         "state": "failed",
-        "reason": "signal",
+        "reason": "killed",
         "message": "rank 1 (trainer-default-0 on host-1): was ended by SIGKILL",
     }
     assert run.status["state"] == "failed"

@@ -300,7 +300,7 @@ def test_time_that_checkpoints_take_is_counted_apart_from_computing() -> None:
     assert counters["computing_seconds"] == 0
 
 
-def test_stopped_trainer_discards_what_still_comes_and_reports_that_it_stopped() -> None:
+def test_stopped_trainer_discards_what_still_comes() -> None:
     training = Training()
     training.obey(stop=True)
     training.poll()
@@ -308,7 +308,6 @@ def test_stopped_trainer_discards_what_still_comes_and_reports_that_it_stopped()
         full(training)
         training.poll()
     assert all(outbox.is_drained for outbox in training.outboxes)
-    assert training.report().stopped == ["default"]
     assert training.algorithm.batches == []
 
 
