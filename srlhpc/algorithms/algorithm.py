@@ -51,6 +51,8 @@ class Batch:
     """The trainer's version when the update starts."""
     steps: int
     """Trained steps of the policy before this update, over all trainers (drives schedules)."""
+    is_first_use: bool = True
+    """False: an earlier update learnt from the same batch (`batch.uses`)."""
 
 
 class Reducer(Protocol):
@@ -86,7 +88,8 @@ class Algorithm(ABC):
         """Learns from one batch; yields at least once between minibatches and while other trainers are awaited.
 
         Collective calls are the same in number and order on all trainers, whatever the data. Returns metrics
-        (name to number), equal on all trainers. Normaliser statistics take in the batch after its last epoch.
+        (name to number), equal on all trainers. Normaliser statistics take in the batch after the last epoch of its
+        first use.
 
         Raises:
             DivergedError: the loss or the gradient norm is not finite on any trainer.

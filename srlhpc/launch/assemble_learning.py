@@ -154,7 +154,7 @@ class LearningRoles:
             (self._staging(name, columns, device), self._staging(name, columns, device)),
             source=self._source(name, role, vector_size(policy)) if first else None,
             parts=PartSender(self._wiring.part_outbox(role)) if first else None,
-            granter=self._granter(role, counters.updates) if plan.needs_grants(name) else None,
+            granter=self._granter(role) if plan.needs_grants(name) else None,
             counters=counters,
             feeders={actor.address for actor, _ in plan.groups_fed(role)},
         )
@@ -177,6 +177,7 @@ class LearningRoles:
         return TrainerSettings(
             policy=name,
             burn_in=spec.policies[name].batch.burn_in_steps,
+            uses=spec.policies[name].batch.uses,
             max_policy_lag=plan.max_policy_lag(name),
             prefetch=spec.trainers.prefetch,
             stop_steps=spec.stop.steps if leads else None,
@@ -185,7 +186,7 @@ class LearningRoles:
             holds=plan.serial,
         )
 
-    def _granter(self, role: RolePlan, version: int) -> Granter:
+    def _granter(self, role: RolePlan) -> Granter:
         plan, name = self._plan, role.policy or ""
         requests, grants = self._wiring.grant_ends(role)
         return Granter(
@@ -194,7 +195,7 @@ class LearningRoles:
             fragments=plan.block_fragments(name),
             batch=plan.spec.policies[name].batch.fragments,
             max_policy_lag=plan.max_policy_lag(name) or 0,
-            version=version,
+            uses=plan.spec.policies[name].batch.uses,
         )
 
     def policy_server(self, role: RolePlan) -> PolicyServer:

@@ -175,8 +175,9 @@ class Plan:
         return bool(self.trainers(policy)) and self.max_policy_lag(policy) is not None
 
     def max_policy_lag(self, policy: str) -> int | None:
-        """In updates; 0 in a serial run."""
-        return 0 if self.serial else self.spec.policies[policy].max_policy_lag
+        """In updates; in a serial run only what comes from using a batch again."""
+        spec = self.spec.policies[policy]
+        return spec.batch.uses - 1 if self.serial else spec.max_policy_lag
 
     # --- layouts and memory --------------------------------------------------------------------------------------
 

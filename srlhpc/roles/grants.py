@@ -22,7 +22,7 @@ class Granter:
         fragments: of one block.
         batch: fragments of one of this trainer's batches.
         max_policy_lag: in updates.
-        version: the trainer's version at the start of this attempt.
+        uses: updates made of each batch.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class Granter:
         fragments: int,
         batch: int,
         max_policy_lag: int,
-        version: int,
+        uses: int,
     ) -> None:
         self._requests, self._grants = requests, grants
         self._fragments, self._batch, self._max_policy_lag = fragments, batch, max_policy_lag
-        self._first_version = version
+        self._uses = uses
         self._parked: list[Message] = []
         self._restored_order: deque[int] = deque()
         self._dead: set[int] = set()
@@ -54,10 +54,16 @@ class Granter:
             busy = True
         return busy
 
-    def grant(self, version: int) -> bool:
-        """Grants what may start at this version, in order of asking."""
+    def grant(self, version: int, begun: int, left: int) -> bool:
+        """Grants what may start now, in order of asking.
+
+        Args:
+            version: the trainer's, which the fragments need.
+            begun: batches whose training has begun in this attempt.
+            left: updates that are still made of the newest.
+        """
         busy = False
-        while self._slots(version) >= self._fragments and (message := self._next()) is not None:
+        while self._slots(begun, left) >= self._fragments and (message := self._next()) is not None:
             busy |= self._grant(message, version)
             self._requests.release(message)
         return busy
@@ -72,13 +78,15 @@ class Granter:
                 return self._parked.pop(place)
         return None
 
-    def _slots(self, version: int) -> int:
+    def _slots(self, begun: int, left: int) -> int:
         return rollout_slots(
-            version - self._first_version,
+            begun,
             self.started,
             self.lost,
             batch=self._batch,
             max_policy_lag=self._max_policy_lag,
+            uses=self._uses,
+            left=left,
         )
 
     def _grant(self, request: Message, version: int) -> bool:

@@ -111,6 +111,7 @@ class Progress:
                     "updates": update["updates"],
                     "steps": update["steps"],
                     "agent_steps": update["agent_steps"],
+                    "steps_used": update["steps_used"],
                     "dropped_fragments": update["dropped_fragments"],
                     "policy_lag": update["lag"],
                     "return_mean": _mean(self._policy_returns.get(name, ())),

@@ -5,6 +5,9 @@ Letters: T records of a fragment, E copies, A agents, K blocks of a batch, B = K
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,6 +18,7 @@ from srlhpc.data.blocks import BlockHeader
 from srlhpc.data.layout import Layout
 
 _PER_FRAGMENT = ("state.", "final_state.")
+_COUNTS = ("filled", "valid", "steps", "oldest_version")
 
 
 class Staging:
@@ -44,6 +48,7 @@ class Staging:
         self.filled = 0
         self.valid = 0
         self.steps = 0
+        self.oldest_version = 0
 
     @property
     def columns(self) -> int:
@@ -65,11 +70,30 @@ class Staging:
                 target[here] = source.reshape(self._columns, *source.shape[2:])
             else:
                 target[:, here] = source.reshape(source.shape[0], self._columns, *source.shape[3:])
+        oldest = int(block.header[BlockHeader.OLDEST_VERSION])
+        self.oldest_version = min(oldest, self.oldest_version) if self.filled else oldest
         self.filled += 1
         self.valid += int(block.header[BlockHeader.VALID])
         self.steps += int(block.header[BlockHeader.STEPS])
 
-    def batch(self, *, version: int, steps: int, burn_in: int) -> Batch:
+    def save_state(self) -> dict[str, Any]:
+        """A copy of what is in it."""
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        return counts | {"fields": {name: array.copy() for name, array in self._arrays.items()}}
+
+    def load_state(self, state: Mapping[str, Any]) -> bool:
+        """Takes back what `save_state` gave; false, and nothing is changed, if it is of other shapes."""
+        fields: Mapping[str, Any] = state["fields"]
+        shapes = {name: array.shape for name, array in self._arrays.items()}
+        if {name: np.shape(array) for name, array in fields.items()} != shapes:
+            return False
+        for name, array in fields.items():
+            self._arrays[name][...] = array
+        for name in _COUNTS:
+            setattr(self, name, int(state[name]))
+        return True
+
+    def batch(self, *, version: int, steps: int, burn_in: int, is_first_use: bool) -> Batch:
         """The batch on the device; on a CPU it is this memory, so do not clear before the update has ended."""
         tensors = {name: tensor.to(self._device, non_blocking=True) for name, tensor in self._tensors.items()}
 
@@ -93,4 +117,5 @@ class Staging:
             burn_in_steps=burn_in,
             version=version,
             steps=steps,
+            is_first_use=is_first_use,
         )

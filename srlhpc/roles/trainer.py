@@ -1,6 +1,7 @@
 """The trainer: gathers blocks into batches, learns, publishes parameters, hands over its part of checkpoints.
 
-    waiting --(batch full on all trainers)--> updating --> published --> waiting
+    waiting --(batch full on all trainers)--> updating --> published --(batch has uses left)--> updating
+                                                             published --(no use left)--> waiting
     waiting --(any trainer is told to stop)--> last part sent --> discarding until every actor said LAST --> done
 
 Streams are served at every yield of an update, since MPI moves nothing while nobody polls.
@@ -63,6 +64,8 @@ class TrainerSettings:
 
     policy: str
     burn_in: int
+    uses: int
+    """Updates made of each batch."""
     max_policy_lag: int | None
     prefetch: bool
     stop_steps: int | None
@@ -80,7 +83,11 @@ class Counters:
 
     updates: int = 0
     steps: int = 0
+    """Trained steps: of each batch once, at its first use."""
+    steps_used: int = 0
+    """Of each batch once for every update made of it."""
     agent_steps: int = 0
+    """As `steps`."""
     dropped_fragments: int = 0
 
 
@@ -111,12 +118,14 @@ class Trainer(Role):
         self._settings = settings
         self._policy, self._algorithm, self._reducer = policy, algorithm, reducer
         self._blocks = blocks
-        self._filling, self._spare = staging
+        self._filling, self._trained = staging
         self._source, self._parts, self._granter = source, parts, granter
         self._totals = counters
         self._feeders = set(feeders)
         self._clock = clock
         self._updating = False
+        self._begun = 0
+        self._left = 0
         self._asked = 0
         self._sent = 0
         self._written = 0
@@ -127,6 +136,7 @@ class Trainer(Role):
         self._events: list[dict[str, Any]] = []
         self._steps_trained = 0
         self._empty_batches = 0
+        self._dropped_uses = 0
         self._checkpoint_seconds = 0.0
         self._time = TimeUse(clock)
         self._life = self._live()
@@ -159,7 +169,7 @@ class Trainer(Role):
         if self._granter is not None:
             busy |= self._granter.listen()
             if not self._holding and not self._stopping:
-                busy |= self._granter.grant(self.version)
+                busy |= self._granter.grant(self.version, self._begun, self._left)
         if self._parts is not None:
             begun = self._clock()
             if self._parts.poll():
@@ -195,9 +205,8 @@ class Trainer(Role):
             self._granter.received(block.sender)
         if self._discarding:
             return
-        trained_at = self.version + self._updating
-        limit = self._settings.max_policy_lag
-        if limit is not None and trained_at - int(block.header[BlockHeader.OLDEST_VERSION]) > limit:
+        # The batch under way makes `_left` updates before this block's.
+        if self._is_too_old(int(block.header[BlockHeader.OLDEST_VERSION]), at=self.version + self._left):
             fragments = block.fields["valid"].shape[1] * block.fields["valid"].shape[2]
             self._totals.dropped_fragments += fragments
             if self._granter is not None:
@@ -205,25 +214,41 @@ class Trainer(Role):
             return
         self._filling.add(block)
 
+    def _is_too_old(self, oldest: int, *, at: int) -> bool:
+        limit = self._settings.max_policy_lag
+        return limit is not None and at - oldest > limit
+
     # --- life ----------------------------------------------------------------------------------------------------
 
     def _live(self) -> Generator[None]:
         self._publish()
         while True:
-            while not self._stopping and (self._holding or self._at_limit or not self._filling.is_full):
+            while not self._stopping and (self._holding or self._at_limit or not self._next.is_full):
                 self._hand_over()
                 yield
             self._hand_over()
-            staged = self._filling
-            flags = [float(staged.is_full), float(self._stopping), float(staged.steps), float(staged.valid)]
-            full, stop, steps, valid = yield from self._reducer.agree(flags)
+            staged = self._next
+            too_old = self._left > 0 and self._is_too_old(staged.oldest_version, at=self.version)
+            flags = (staged.is_full, self._stopping, too_old, staged.steps, staged.valid)
+            full, stop, old, steps, valid = yield from self._reducer.agree([float(flag) for flag in flags])
             if stop:
                 break
-            if full == self._reducer.trainers and valid:
+            if old:
+                self._dropped_uses += self._left
+                self._left = 0
+            elif full == self._reducer.trainers and valid:
                 yield from self._update(int(steps), int(valid))
             elif full == self._reducer.trainers:
                 self._skip_empty_batch()
         yield from self._end()
+
+    @property
+    def _next(self) -> Staging:
+        """What the next update learns from: the batch of the last one while it has uses left, else the next batch.
+
+        All trainers of a policy begin and use up their batches in the same updates.
+        """
+        return self._trained if self._left else self._filling
 
     def _skip_empty_batch(self) -> None:
         """No agent was in the game in any record of any trainer: there is nothing to learn."""
@@ -235,18 +260,26 @@ class Trainer(Role):
         self._filling.clear()
 
     def _update(self, steps: int, valid: int) -> Generator[None]:
-        staged, self._filling = self._filling, self._spare
-        self._spare = staged
-        self._filling.clear()
-        batch = staged.batch(version=self.version, steps=self._totals.steps, burn_in=self._settings.burn_in)
+        is_first_use = not self._left
+        if is_first_use:
+            self._begin_batch()
+        batch = self._trained.batch(
+            version=self.version,
+            steps=self._totals.steps,
+            burn_in=self._settings.burn_in,
+            is_first_use=is_first_use,
+        )
         lag = policy_lag(self.version, batch.versions, batch.valid)
         self._updating = True
         metrics = yield from self._algorithm.update(batch)
         self._updating = False
+        self._left -= 1
         self._totals.updates += 1
-        self._totals.steps += steps
-        self._totals.agent_steps += valid
-        self._steps_trained += staged.steps
+        self._totals.steps_used += steps
+        if is_first_use:
+            self._totals.steps += steps
+            self._totals.agent_steps += valid
+            self._steps_trained += self._trained.steps
         self._publish()
         every = self._settings.checkpoint_updates
         if every is not None and (self._totals.updates % every == 0 or self._totals.updates == 1):
@@ -258,12 +291,19 @@ class Trainer(Role):
                 "updates": self._totals.updates,
                 "steps": self._totals.steps,
                 "agent_steps": self._totals.agent_steps,
+                "steps_used": self._totals.steps_used,
                 "dropped_fragments": self._totals.dropped_fragments,
                 "lag": [lag.min, lag.mean, lag.max],
                 "checkpoint_due": self._due,
                 "metrics": metrics,
             }
         )
+
+    def _begin_batch(self) -> None:
+        self._trained, self._filling = self._filling, self._trained
+        self._filling.clear()
+        self._begun += 1
+        self._left = self._settings.uses
 
     def _publish(self) -> None:
         if self._source is not None:
@@ -335,6 +375,7 @@ class Trainer(Role):
             "checkpoints": self._sent,
             "checkpoint_seconds": self._checkpoint_seconds,
             "dropped_fragments": self._totals.dropped_fragments,
+            "dropped_uses": self._dropped_uses,
             "empty_batches": self._empty_batches,
         }
 
@@ -343,11 +384,18 @@ class Trainer(Role):
         return self._ended
 
     def save_state(self) -> Mapping[str, Any]:
-        return self._granter.save_state() if self._granter is not None else {}
+        """The order of asking for grants, and a batch that has uses left."""
+        state = dict(self._granter.save_state()) if self._granter is not None else {}
+        return state | ({"left": self._left, "batch": self._trained.save_state()} if self._left else {})
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         if self._granter is not None:
             self._granter.load_state(state)
+        if "left" in state:
+            if self._trained.load_state(state["batch"]):
+                self._left = min(int(state["left"]), self._settings.uses - 1)
+            else:
+                log.warning("the checkpoint's batch has other shapes; it is not used again")
 
     def close(self) -> None:
         self._blocks.close()
@@ -375,4 +423,4 @@ def load_part(part: Mapping[str, Any], policy: Policy, algorithm: Algorithm) -> 
         raise ValueError(f"the checkpoint's parameters do not fit the network: {error}") from None
     algorithm.load_state({name: torch.from_numpy(np.asarray(a)) for name, a in part["optimizer"].items()})
     counters = part["counters"]
-    return Counters(**{name: int(counters[name]) for name in vars(Counters())})
+    return Counters(**{name: int(counters[name]) for name in vars(Counters()) if name in counters})

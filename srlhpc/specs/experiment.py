@@ -30,6 +30,9 @@ class BatchSpec(Spec):
     """Trained steps per fragment."""
     burn_in_steps: NonNegativeInt = 0
     """Extra leading steps, repeated from the fragment before, that only warm up the recurrent state; never trained."""
+    uses: PositiveInt = 1
+    """Updates made of each batch, one after the other, each published; steps are counted once. A batch that has become
+    older than max_policy_lag is not used again."""
 
 
 class PolicySpec(Spec):
@@ -60,6 +63,12 @@ class PolicySpec(Spec):
             raise refusal(
                 f"is {self.batch.burn_in_steps}; it must be less than fragment_steps ({self.batch.fragment_steps}).",
                 *("batch", "burn_in_steps"),
+            )
+        if self.max_policy_lag is not None and self.max_policy_lag < self.batch.uses - 1:
+            raise refusal(
+                f"is {self.max_policy_lag} but batch.uses is {self.batch.uses}: the last use of a batch comes at least "
+                f"{self.batch.uses - 1} updates late; set max_policy_lag to {self.batch.uses - 1} or more, or to null",
+                "max_policy_lag",
             )
         self.algorithm.check(self.batch, self.network)
         return self

@@ -138,6 +138,20 @@ def test_invalid_records_count_in_nothing(recurrent: dict[str, Any] | None) -> N
     assert same(results[0][1], results[1][1])
 
 
+def test_normalizers_take_in_a_batch_at_its_first_use_only() -> None:
+    environment = Matching(Discrete(3))
+    policy, algorithm = learner(environment, normalize=NormalizeSpec(observations=True, returns=True))
+    counts = []
+    for is_first_use in (True, False, True):
+        batch = collected(environment, policy)
+        batch.is_first_use = is_first_use
+        finish(algorithm.update(batch))
+        counts.append({name: tensor.clone() for name, tensor in policy.state_dict().items() if "count" in name})
+    assert counts[0]
+    assert same(counts[0], counts[1])
+    assert not same(counts[1], counts[2])
+
+
 def test_burn_in_is_never_trained_but_warms_the_state() -> None:
     environment = Matching(Discrete(3), length=50)
     results = []

@@ -45,6 +45,14 @@ JOBS = {
         batch={"fragments": 8, "fragment_steps": 16},
         **EVERY_N,
     ),
+    "batches that are used twice, killed between the uses of one": settings(
+        {"factory": "recall", "choices": 3, "delay": 2},
+        network=LSTM,
+        normalize={"observations": True, "returns": True},
+        algorithm=SCHEDULED,
+        batch={"fragments": 8, "fragment_steps": 8, "uses": 2},
+        **EVERY_N,
+    ),
     "catch": settings({"factory": "catch", "rows": 5, "columns": 3}, algorithm=SCHEDULED, **EVERY_N),
     "more groups than one batch needs, in turn": settings(
         {"factory": "gymnasium", "id": "CartPole-v1"},

@@ -81,14 +81,15 @@ def test_ratio_is_1_with_burn_in_once_the_parameters_stand_still(
     assert max(deviations[:7]) > 1e-2
 
 
-def test_catch_is_solved(tmp_path: Path) -> None:
-    algorithm = {"kind": "ppo", "learning_rate": 5e-3, "epochs": 4, "minibatches": 2}
+@pytest.mark.parametrize(("uses", "epochs"), [(1, 4), (2, 2)])
+def test_catch_is_solved(uses: int, epochs: int, tmp_path: Path) -> None:
+    algorithm = {"kind": "ppo", "learning_rate": 5e-3, "epochs": epochs, "minibatches": 2}
     job = settings(
         CATCH,
-        stop={"updates": 150, "return_mean": 0.9},
+        stop={"updates": 150 * uses, "return_mean": 0.9},
         network={"kind": "mlp", "hidden": [32]},
         algorithm=algorithm,
-        batch={"fragments": 16, "fragment_steps": 16},
+        batch={"fragments": 16, "fragment_steps": 16, "uses": uses},
         actors={"ranks": 1, "ring": 2, "environments": 8},
     )
     _, attempt = train(tmp_path, job)

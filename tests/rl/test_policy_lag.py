@@ -24,6 +24,7 @@ class Simulation:
     Args:
         in_order: the trainer takes fragments in the order of their starts; otherwise in any order.
         drops_old: the trainer drops what has become too old.
+        uses: updates made of each batch.
     """
 
     batch: int
@@ -31,7 +32,11 @@ class Simulation:
     seed: int
     in_order: bool = False
     drops_old: bool = False
+    uses: int = 1
     version: int = 0
+    begun: int = 0
+    left: int = 0
+    batched: list[Fragment] = field(default_factory=list)
     started: int = 0
     lost: int = 0
     open: list[Fragment] = field(default_factory=list)
@@ -46,8 +51,9 @@ class Simulation:
 
     def start(self) -> None:
         slots = rollout_slots(
-            self.version, self.started, self.lost, batch=self.batch, max_policy_lag=self.max_policy_lag
-        )
+            self.begun, self.started, self.lost, batch=self.batch, max_policy_lag=self.max_policy_lag,
+            uses=self.uses, left=self.left,
+        )  # fmt: skip
         if slots:
             self.started += 1
             self.open.append(Fragment(self.version))
@@ -66,6 +72,9 @@ class Simulation:
         self._lose([fragment for fragment in self.open if fragment.version is not None])
 
     def train(self) -> None:
+        if self.left:
+            self._use()
+            return
         ready = [fragment for fragment in self.open if fragment.version is not None]
         if self.drops_old:
             old = [f for f in ready if f.version is not None and self.version - f.version > self.max_policy_lag]
@@ -77,10 +86,16 @@ class Simulation:
         elif ready[: self.batch] != self.open[: self.batch]:
             return
         if len(ready) >= self.batch:
-            taken = ready[: self.batch]
-            self.lags += [self.version - fragment.version for fragment in taken if fragment.version is not None]
-            self.open = [fragment for fragment in self.open if fragment not in taken]
-            self.version += 1
+            self.batched = ready[: self.batch]
+            self.open = [fragment for fragment in self.open if fragment not in self.batched]
+            self.begun += 1
+            self.left = self.uses
+            self._use()
+
+    def _use(self) -> None:
+        self.lags += [self.version - fragment.version for fragment in self.batched if fragment.version is not None]
+        self.version += 1
+        self.left -= 1
 
     def _lose(self, fragments: list[Fragment]) -> None:
         if fragments and self.chance.random() < 0.3:
@@ -105,6 +120,18 @@ def test_fragments_trained_in_order_keep_the_bound_whatever_is_lost(batch: int, 
         simulation.run(2000)
         lags += simulation.lags
     assert max(lags) == max_policy_lag
+
+
+@pytest.mark.parametrize("uses", [2, 4])
+@pytest.mark.parametrize("more", [0, 1, 5])
+def test_every_use_of_a_batch_keeps_the_bound(uses: int, more: int) -> None:
+    lags = []
+    for seed in range(10):
+        simulation = Simulation(3, uses - 1 + more, seed, in_order=True, uses=uses)
+        simulation.run(2000)
+        lags += simulation.lags
+        assert simulation.version > 50
+    assert uses - 1 <= max(lags) <= uses - 1 + more
 
 
 @pytest.mark.parametrize("batch", [1, 3, 8])

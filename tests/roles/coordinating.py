@@ -177,6 +177,7 @@ def update(updates: int, *, policy: str = "default", checkpoint_due: bool = Fals
         "updates": updates,
         "steps": 10 * updates,
         "agent_steps": 20 * updates,
+        "steps_used": 10 * updates,
         "dropped_fragments": 0,
         "lag": [0, 0.5, 1],
         "checkpoint_due": checkpoint_due,

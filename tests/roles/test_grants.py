@@ -28,8 +28,9 @@ class Groups:
             fragments=FRAGMENTS,
             batch=batch,
             max_policy_lag=max_policy_lag,
-            version=version,
+            uses=1,
         )
+        self._first_version = version
 
     def ask(self, *groups: int) -> None:
         for group in groups:
@@ -41,7 +42,7 @@ class Groups:
 
     def granted(self, version: int) -> dict[int, int]:
         """Group to the version that its grant needs."""
-        self.granter.grant(version)
+        self.granter.grant(version, version - self._first_version, 0)
         found = {}
         for group, inbox in enumerate(self._answers):
             inbox.poll()

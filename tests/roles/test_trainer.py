@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -156,6 +158,102 @@ def test_event_is_news() -> None:
     full(training)
     training.poll()
     assert training.trainer.has_news
+
+
+# --- using a batch again -------------------------------------------------------------------------------------------
+
+
+def test_batch_is_used_as_often_as_set_and_its_lag_grows() -> None:
+    training = Training(uses=3)
+    full(training)
+    training.poll(60)
+    assert training.trainer.version == 3
+    first, *others = training.algorithm.batches
+    assert all(torch.equal(batch.rewards, first.rewards) for batch in others)
+    assert [(batch.version, batch.is_first_use) for batch in training.algorithm.batches] == [
+        (0, True), (1, False), (2, False),
+    ]  # fmt: skip
+    assert [event["lag"] for event in training.report().updates] == [[0, 0.0, 0], [1, 1.0, 1], [2, 2.0, 2]]
+
+
+def test_steps_are_counted_once_and_used_steps_at_every_use() -> None:
+    training = Training(uses=3)
+    full(training)
+    training.poll(60)
+    event = training.report().updates[-1]
+    assert (event["steps"], event["agent_steps"], event["steps_used"]) == (STEPS, STEPS * A, 3 * STEPS)
+    assert training.trainer.counters()["steps_trained"] == STEPS
+
+
+def test_next_batch_is_gathered_between_the_uses_and_comes_after_the_last() -> None:
+    training = Training(uses=2)
+    full(training)
+    training.poll(3)
+    full(training)
+    training.poll(60)
+    one, two, three, four = (batch.rewards for batch in training.algorithm.batches)
+    assert torch.equal(one, two)
+    assert torch.equal(three, four)
+    assert not torch.equal(two, three)
+
+
+def test_batch_that_has_become_too_old_is_not_used_again() -> None:
+    training = Training(uses=3, max_policy_lag=2)
+    training.send(version=0)
+    training.send(version=-1)
+    training.poll(60)
+    assert [batch.version for batch in training.algorithm.batches] == [0, 1]
+    assert training.trainer.counters()["dropped_uses"] == 1
+    full(training, version=2)
+    training.poll(90)
+    assert [batch.version for batch in training.algorithm.batches] == [0, 1, 2, 3, 4]
+
+
+def test_block_is_dropped_if_it_will_be_too_old_after_the_uses_of_the_batch_before() -> None:
+    training = Training(uses=3, max_policy_lag=2)
+    full(training)
+    training.poll(3)
+    training.send(version=0)
+    training.poll(1)
+    assert training.trainer.counters()["dropped_fragments"] == E * A
+
+
+def test_grants_wait_until_a_batch_is_used_up() -> None:
+    training = Training(strict=True, uses=2)
+    for _ in range(BLOCKS):
+        training.ask(0)
+        training.trainer.poll()
+        assert training.granted(0) == 0
+        training.send(0)
+    training.ask(1)
+    while training.trainer.version < 2:
+        assert training.granted(1) is None
+        training.trainer.poll()
+    training.poll(2)
+    assert training.granted(1) == 2
+
+
+def test_trainers_use_batches_again_together_and_drop_together() -> None:
+    one, other, _ = two(uses=3, max_policy_lag=2)
+    full(one)
+    full(other, version=-1)
+    together(one, other, 120)
+    assert [len(training.algorithm.batches) for training in (one, other)] == [2, 2]
+    full(one, version=2)
+    full(other, version=2)
+    together(one, other, 120)
+    assert one.trainer.version == other.trainer.version == 5
+
+
+def test_batch_with_uses_left_goes_on_in_a_trainer_that_took_its_state() -> None:
+    training, restored = Training(uses=3, holds=True, checkpoint_updates=1), Training(uses=3)
+    full(training)
+    training.poll(60)
+    assert training.trainer.version == 1
+    restored.trainer.load_state(training.trainer.save_state())
+    restored.poll(60)
+    assert [batch.is_first_use for batch in restored.algorithm.batches] == [False, False]
+    assert torch.equal(restored.algorithm.batches[0].rewards, training.algorithm.batches[0].rewards)
 
 
 # --- grants --------------------------------------------------------------------------------------------------------
@@ -367,9 +465,10 @@ def test_part_of_another_network_is_refused() -> None:
 # --- two trainers --------------------------------------------------------------------------------------------------
 
 
-def two() -> tuple[Training, Training, LockStep]:
+def two(**settings: Any) -> tuple[Training, Training, LockStep]:
     reducer = LockStep(2)
-    return Training(reducer=reducer), Training(reducer=reducer, first=False, address=101), reducer
+    other = Training(reducer=reducer, first=False, address=101, **settings)
+    return Training(reducer=reducer, **settings), other, reducer
 
 
 def together(one: Training, other: Training, times: int = 60) -> None:

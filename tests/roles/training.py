@@ -116,9 +116,9 @@ class Training:
         self.part_receiver = PartReceiver(fabric.inbox([part], CHUNK, pool=2)) if first else None
         staging = (self._staging(), self._staging())
         chosen: dict[str, Any] = {
-            "policy": "default", "burn_in": 0, "max_policy_lag": None, "prefetch": True, "stop_steps": None,
+            "policy": "default", "burn_in": 0, "uses": 1, "max_policy_lag": None, "prefetch": True, "stop_steps": None,
             "stop_updates": None, "checkpoint_updates": None, "holds": False,
-        }  # fmt: skip
+        } | settings  # fmt: skip
         asks = [Link(Stream.GRANT_REQUESTS, actor, address) for actor in ACTORS]
         answers = [Link(Stream.GRANTS, address, actor) for actor in ACTORS]
         self.asking = [fabric.outbox(link, HEADER_ONLY, slots=1) for link in asks]
@@ -126,11 +126,12 @@ class Training:
         granter = Granter(
             fabric.inbox(asks, HEADER_ONLY),
             {place: fabric.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
-            fragments=E * A, batch=BLOCKS * E * A, max_policy_lag=0, version=0,
+            fragments=E * A, batch=BLOCKS * E * A, uses=chosen["uses"],
+            max_policy_lag=chosen["uses"] - 1,
         )  # fmt: skip
         self.trainer = Trainer(
             f"trainer-default-{0 if first else 1}",
-            TrainerSettings(**chosen | settings),
+            TrainerSettings(**chosen),
             self.policy,
             self.algorithm,
             reducer or OneTrainer(),

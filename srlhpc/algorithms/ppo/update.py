@@ -80,7 +80,8 @@ class Ppo(Algorithm):
             if settings.target_kl is not None and metrics["approx_kl"] > settings.target_kl:
                 break
 
-        yield from self._update_normalizers(batch, advantages + values)
+        if batch.is_first_use:
+            yield from self._update_normalizers(batch, advantages + values)
         return metrics | {
             "explained_variance": statistics.explained_variance,
             "learning_rate": coefficients.learning_rate,
