@@ -102,8 +102,7 @@ class Window:
 
     def counted_seconds(self, role: str) -> float:
         """Between the reports that `counted` compares, which are up to a report's interval older than the looks."""
-        spans = [_heard(self.last, rank) - _heard(self.first, rank) for rank in _ranks_of(self.last, role)]
-        return sum(spans) / len(spans) if spans else 0.0
+        return self.counted(role, "seconds") / max(1, len(_ranks_of(self.last, role)))
 
     def cores_of_role(self, role: str) -> float:
         """Cores that all ranks used whose first role it is."""
@@ -117,11 +116,6 @@ class Window:
 
 def _ranks_of(look: _Look, role: str) -> list[int]:
     return [rank["rank"] for rank in look.status["ranks"] if rank["label"].split("-")[0] == role]
-
-
-def _heard(look: _Look, number: int) -> float:
-    (rank,) = (rank for rank in look.status["ranks"] if rank["rank"] == number)
-    return float(look.status["time"] - rank["silent_seconds"])
 
 
 @dataclass
