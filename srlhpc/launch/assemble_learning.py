@@ -30,6 +30,7 @@ from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.wiring import Wiring
 from srlhpc.objects import UserError, load_module
 from srlhpc.policies.policy import Policy, vector_size
+from srlhpc.roles.batches import Batches
 from srlhpc.roles.evaluator import Evaluator, Player
 from srlhpc.roles.grants import Granter
 from srlhpc.roles.parts import PartSender
@@ -143,7 +144,6 @@ class LearningRoles:
         if self._restored is not None:
             counters = load_part(self._part(name), policy, algorithm)
         first = role.index == 0
-        columns = plan.block_fragments(name)
         return Trainer(
             role.label,
             self._settings(name),
@@ -151,7 +151,7 @@ class LearningRoles:
             algorithm,
             reducer,
             self._wiring.blocks(role),
-            (self._staging(name, columns, device), self._staging(name, columns, device)),
+            self._batches(name, device),
             source=self._source(name, role, vector_size(policy)) if first else None,
             parts=PartSender(self._wiring.part_outbox(role)) if first else None,
             granter=self._granter(role) if plan.needs_grants(name) else None,
@@ -167,8 +167,14 @@ class LearningRoles:
         part: Mapping[str, Any] = policies[name]
         return part
 
-    def _staging(self, name: str, columns: int, device: torch.device) -> Staging:
-        return Staging(self._plan.block_layout(name), self._plan.batch_blocks(name), columns, device)
+    def _batches(self, name: str, device: torch.device) -> Batches:
+        plan = self._plan
+        layout, blocks, columns = plan.block_layout(name), plan.batch_blocks(name), plan.block_fragments(name)
+        return Batches(
+            (Staging(layout, blocks, columns, device), Staging(layout, blocks, columns, device)),
+            uses=plan.spec.policies[name].batch.uses,
+            max_policy_lag=plan.max_policy_lag(name),
+        )
 
     def _settings(self, name: str) -> TrainerSettings:
         plan, spec = self._plan, self._plan.spec
@@ -177,8 +183,6 @@ class LearningRoles:
         return TrainerSettings(
             policy=name,
             burn_in=spec.policies[name].batch.burn_in_steps,
-            uses=spec.policies[name].batch.uses,
-            max_policy_lag=plan.max_policy_lag(name),
             prefetch=spec.trainers.prefetch,
             stop_steps=spec.stop.steps if leads else None,
             stop_updates=spec.stop.updates if leads else None,

@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from srlhpc.algorithms.algorithm import Algorithm, Reducer
 from srlhpc.comm.channel import Inbox, Message
 from srlhpc.comm.protocol import Command, Report
-from srlhpc.data.blocks import BlockHeader
 from srlhpc.objects import ClusterError
 from srlhpc.policies.policy import Policy, write_vector
 from srlhpc.rl.policy_lag import policy_lag
+from srlhpc.roles.batches import Batches
 from srlhpc.roles.grants import Granter
 from srlhpc.roles.parts import PartSender
 from srlhpc.roles.role import Role
-from srlhpc.roles.staging import Staging
 from srlhpc.roles.time_use import TimeUse
 
 log = logging.getLogger(__name__)
@@ -64,9 +63,6 @@ class TrainerSettings:
 
     policy: str
     burn_in: int
-    uses: int
-    """Updates made of each batch."""
-    max_policy_lag: int | None
     prefetch: bool
     stop_steps: int | None
     """Trained steps at which it waits for the coordinator to stop the run; None: another policy decides."""
@@ -105,7 +101,7 @@ class Trainer(Role):
         algorithm: Algorithm,
         reducer: AgreeingReducer,
         blocks: Inbox,
-        staging: tuple[Staging, Staging],
+        batches: Batches,
         *,
         source: Source | None,
         parts: PartSender | None,
@@ -118,14 +114,12 @@ class Trainer(Role):
         self._settings = settings
         self._policy, self._algorithm, self._reducer = policy, algorithm, reducer
         self._blocks = blocks
-        self._filling, self._trained = staging
+        self._batches = batches
         self._source, self._parts, self._granter = source, parts, granter
         self._totals = counters
         self._feeders = set(feeders)
         self._clock = clock
         self._updating = False
-        self._begun = 0
-        self._left = 0
         self._asked = 0
         self._sent = 0
         self._written = 0
@@ -136,7 +130,6 @@ class Trainer(Role):
         self._events: list[dict[str, Any]] = []
         self._steps_trained = 0
         self._empty_batches = 0
-        self._dropped_uses = 0
         self._checkpoint_seconds = 0.0
         self._time = TimeUse(clock)
         self._life = self._live()
@@ -169,7 +162,7 @@ class Trainer(Role):
         if self._granter is not None:
             busy |= self._granter.listen()
             if not self._holding and not self._stopping:
-                busy |= self._granter.grant(self.version, self._begun, self._left)
+                busy |= self._granter.grant(self.version, self._batches.begun, self._batches.left)
         if self._parts is not None:
             begun = self._clock()
             if self._parts.poll():
@@ -194,7 +187,7 @@ class Trainer(Role):
         if self._updating and not self._settings.prefetch:
             return False
         busy = False
-        while (self._discarding or not self._filling.is_full) and (block := self._blocks.take()) is not None:
+        while (self._discarding or not self._batches.gathered.is_full) and (block := self._blocks.take()) is not None:
             self._take(block)
             self._blocks.release(block)
             busy = True
@@ -205,50 +198,35 @@ class Trainer(Role):
             self._granter.received(block.sender)
         if self._discarding:
             return
-        # The batch under way makes `_left` updates before this block's.
-        if self._is_too_old(int(block.header[BlockHeader.OLDEST_VERSION]), at=self.version + self._left):
+        if self._batches.is_late(block, self.version):
             fragments = block.fields["valid"].shape[1] * block.fields["valid"].shape[2]
             self._totals.dropped_fragments += fragments
             if self._granter is not None:
                 self._granter.lose(fragments)
             return
-        self._filling.add(block)
-
-    def _is_too_old(self, oldest: int, *, at: int) -> bool:
-        limit = self._settings.max_policy_lag
-        return limit is not None and at - oldest > limit
+        self._batches.gathered.add(block)
 
     # --- life ----------------------------------------------------------------------------------------------------
 
     def _live(self) -> Generator[None]:
         self._publish()
         while True:
-            while not self._stopping and (self._holding or self._at_limit or not self._next.is_full):
+            while not self._stopping and (self._holding or self._at_limit or not self._batches.next.is_full):
                 self._hand_over()
                 yield
             self._hand_over()
-            staged = self._next
-            too_old = self._left > 0 and self._is_too_old(staged.oldest_version, at=self.version)
-            flags = (staged.is_full, self._stopping, too_old, staged.steps, staged.valid)
-            full, stop, old, steps, valid = yield from self._reducer.agree([float(flag) for flag in flags])
+            staged, worn = self._batches.next, self._batches.is_worn(self.version)
+            flags = (staged.is_full, self._stopping, worn, staged.steps, staged.valid)
+            full, stop, worn_anywhere, steps, valid = yield from self._reducer.agree([float(flag) for flag in flags])
             if stop:
                 break
-            if old:
-                self._dropped_uses += self._left
-                self._left = 0
+            if worn_anywhere:
+                self._batches.drop_uses()
             elif full == self._reducer.trainers and valid:
                 yield from self._update(int(steps), int(valid))
             elif full == self._reducer.trainers:
                 self._skip_empty_batch()
         yield from self._end()
-
-    @property
-    def _next(self) -> Staging:
-        """What the next update learns from: the batch of the last one while it has uses left, else the next batch.
-
-        All trainers of a policy begin and use up their batches in the same updates.
-        """
-        return self._trained if self._left else self._filling
 
     def _skip_empty_batch(self) -> None:
         """No agent was in the game in any record of any trainer: there is nothing to learn."""
@@ -256,14 +234,13 @@ class Trainer(Role):
             log.warning("a batch has no valid record (is any agent alive?); such batches are skipped")
         self._empty_batches += 1
         if self._granter is not None:
-            self._granter.lose(self._filling.columns)
-        self._filling.clear()
+            self._granter.lose(self._batches.gathered.columns)
+        self._batches.gathered.clear()
 
     def _update(self, steps: int, valid: int) -> Generator[None]:
-        is_first_use = not self._left
-        if is_first_use:
-            self._begin_batch()
-        batch = self._trained.batch(
+        is_first_use = self._batches.begin()
+        staged = self._batches.trained
+        batch = staged.batch(
             version=self.version,
             steps=self._totals.steps,
             burn_in=self._settings.burn_in,
@@ -273,13 +250,13 @@ class Trainer(Role):
         self._updating = True
         metrics = yield from self._algorithm.update(batch)
         self._updating = False
-        self._left -= 1
+        self._batches.end_use()
         self._totals.updates += 1
         self._totals.steps_used += steps
         if is_first_use:
             self._totals.steps += steps
             self._totals.agent_steps += valid
-            self._steps_trained += self._trained.steps
+            self._steps_trained += staged.steps
         self._publish()
         every = self._settings.checkpoint_updates
         if every is not None and (self._totals.updates % every == 0 or self._totals.updates == 1):
@@ -298,12 +275,6 @@ class Trainer(Role):
                 "metrics": metrics,
             }
         )
-
-    def _begin_batch(self) -> None:
-        self._trained, self._filling = self._filling, self._trained
-        self._filling.clear()
-        self._begun += 1
-        self._left = self._settings.uses
 
     def _publish(self) -> None:
         if self._source is not None:
@@ -375,7 +346,7 @@ class Trainer(Role):
             "checkpoints": self._sent,
             "checkpoint_seconds": self._checkpoint_seconds,
             "dropped_fragments": self._totals.dropped_fragments,
-            "dropped_uses": self._dropped_uses,
+            "dropped_uses": self._batches.dropped_uses,
             "empty_batches": self._empty_batches,
         }
 
@@ -386,16 +357,12 @@ class Trainer(Role):
     def save_state(self) -> Mapping[str, Any]:
         """The order of asking for grants, and a batch that has uses left."""
         state = dict(self._granter.save_state()) if self._granter is not None else {}
-        return state | ({"left": self._left, "batch": self._trained.save_state()} if self._left else {})
+        return state | self._batches.save_state()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         if self._granter is not None:
             self._granter.load_state(state)
-        if "left" in state:
-            if self._trained.load_state(state["batch"]):
-                self._left = min(int(state["left"]), self._settings.uses - 1)
-            else:
-                log.warning("the checkpoint's batch has other shapes; it is not used again")
+        self._batches.load_state(state)
 
     def close(self) -> None:
         self._blocks.close()

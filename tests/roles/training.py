@@ -16,6 +16,7 @@ from srlhpc.comm.parameters import ParameterSource
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, Command, GrantHeader, Report
 from srlhpc.data.blocks import BlockHeader, PolicyShapes, block_layout
 from srlhpc.environment import ArraySpec
+from srlhpc.roles.batches import Batches
 from srlhpc.roles.grants import Granter
 from srlhpc.roles.parts import PartReceiver, PartSender
 from srlhpc.roles.staging import Staging
@@ -104,6 +105,8 @@ class Training:
         first: bool = True,
         strict: bool = False,
         pool: int = 2,
+        uses: int = 1,
+        max_policy_lag: int | None = None,
         **settings: Any,
     ) -> None:
         fabric = InProcessFabric()
@@ -114,9 +117,9 @@ class Training:
         self.source = ParameterSource(1) if first else None
         part = Link(Stream.PARTS, address, 0)
         self.part_receiver = PartReceiver(fabric.inbox([part], CHUNK, pool=2)) if first else None
-        staging = (self._staging(), self._staging())
+        batches = Batches((self._staging(), self._staging()), uses=uses, max_policy_lag=max_policy_lag)
         chosen: dict[str, Any] = {
-            "policy": "default", "burn_in": 0, "uses": 1, "max_policy_lag": None, "prefetch": True, "stop_steps": None,
+            "policy": "default", "burn_in": 0, "prefetch": True, "stop_steps": None,
             "stop_updates": None, "checkpoint_updates": None, "holds": False,
         } | settings  # fmt: skip
         asks = [Link(Stream.GRANT_REQUESTS, actor, address) for actor in ACTORS]
@@ -126,8 +129,7 @@ class Training:
         granter = Granter(
             fabric.inbox(asks, HEADER_ONLY),
             {place: fabric.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
-            fragments=E * A, batch=BLOCKS * E * A, uses=chosen["uses"],
-            max_policy_lag=chosen["uses"] - 1,
+            fragments=E * A, batch=BLOCKS * E * A, uses=uses, max_policy_lag=uses - 1,
         )  # fmt: skip
         self.trainer = Trainer(
             f"trainer-default-{0 if first else 1}",
@@ -136,7 +138,7 @@ class Training:
             self.algorithm,
             reducer or OneTrainer(),
             fabric.inbox(blocks, LAYOUT, pool=pool),
-            staging,
+            batches,
             source=self.source,
             parts=PartSender(fabric.outbox(part, CHUNK, slots=2)) if first else None,
             granter=granter if strict else None,
