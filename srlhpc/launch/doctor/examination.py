@@ -19,6 +19,7 @@ from srlhpc.launch.doctor.reports import WorkFolder
 from srlhpc.launch.doctor.slurm_facts import read_slurm
 from srlhpc.launch.doctor.slurm_rules import requeue_default, slurm_findings
 from srlhpc.launch.doctor.submitted_check import SubmittedCheck
+from srlhpc.launch.node_order import in_node_order
 from srlhpc.launch.slurm import NoSlurm
 from srlhpc.objects import ClusterError, UserError
 from srlhpc.specs.cluster import ClusterFile
@@ -86,6 +87,7 @@ def examine_cluster(
     with _work_folder(root) as work:
         here = machine_facts(work.folder)
         try:
+            job = job._replace(allocation=in_node_order(job.allocation, job.cluster))
             report = SubmittedCheck(job, work, wait_seconds, say).run()
         except ClusterError as error:
             yield fault(SLURM, str(error), "ask the administrator, or try later")
