@@ -14,6 +14,7 @@ from srlhpc.environment import Step
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.serial import run_serial
 from srlhpc.roles.actor import Group
+from srlhpc.roles.time_use import TimeUse
 from tests.launch.making_runs import checkpoint
 
 
@@ -23,12 +24,12 @@ def main() -> None:
     file, left = checkpoint(paths, int(updates)), int(steps)
     step = Group.step
 
-    def step_or_die(group: Group) -> Step:
+    def step_or_die(group: Group, time_use: TimeUse) -> Step:
         nonlocal left
         left -= file.exists()
         if not left:
             os.kill(os.getpid(), signal.SIGKILL)
-        return step(group)
+        return step(group, time_use)
 
     Group.step = step_or_die  # type: ignore[method-assign]
     run_serial(paths, paths.attempt(int(attempt)))
