@@ -12,8 +12,8 @@ from srlhpc.launch.runs import create_run
 from srlhpc.launch.slurm import SlurmRefused
 from tests.launch.written_runs import dead, end, hold, last, written_run
 
-COUNTERS = {"steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds", "roles"}
-MEASURES = {"return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max"}
+COUNTERS = {"steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds", "roles", "timing"}
+MEASURES = {"return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max", "bottleneck"}
 OTHERS = {"run", "name", "state", "reason", "attempt", "ranks_planned", "ranks_alive", "last_checkpoint"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from srlhpc.roles.coordinator import ENDING_LIMIT_SECONDS, StepLostError, cut_metrics
-from tests.roles.coordinating import SILENCE_SECONDS, TRAINER, Coordinating, episode
+from tests.roles.coordinating import SILENCE_SECONDS, TRAINER, Coordinating, episode, update
 
 # --- stopping ------------------------------------------------------------------------------------------------------
 
@@ -366,7 +366,7 @@ def test_half_written_failure_is_read_later(tmp_path: Path) -> None:
 STATUS_KEYS = {
     "state", "reason", "attempt", "steps", "agent_steps", "frames", "updates", "version", "episodes", "return_mean",
     "steps_per_second", "policy_lag_mean", "policy_lag_max", "ranks_planned", "ranks_alive", "last_checkpoint",
-    "seconds", "roles", "warnings", "phase", "time", "ranks",
+    "seconds", "roles", "warnings", "phase", "time", "ranks", "timing", "bottleneck",
 }  # fmt: skip
 
 
@@ -409,6 +409,21 @@ def test_status_adds_up_what_roles_counted(tmp_path: Path) -> None:
     run.report(3, counters={"actor-1": {"steps_acted": 6}})
     run.wait(1)
     assert run.status["roles"] == {"actor": {"steps_acted": 11}, "policy_server": {"steps_inferred": 7}}
+
+
+def test_status_and_metrics_say_what_roles_spend_their_time_on_and_what_limits_the_run(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path)
+    run.all_report()
+    for second in range(4):
+        trainer = {"trainer-default-0": {"input_seconds": 3.0 * second, "computing_seconds": 1.0 * second}}
+        run.report(TRAINER, counters=trainer, updates=[update(second + 1)])
+        run.report(2, counters={"actor-0": {"environment_seconds": 9.0 * second, "input_seconds": 1.0 * second}})
+        run.wait(1)
+    expected = {"trainer": {"computing": 0.25, "input": 0.75}, "actor": {"environment": 0.9, "input": 0.1}}
+    assert run.status["timing"] == expected
+    assert run.status["bottleneck"].startswith("trainer waits 75 % of its time for batches; actors step 90 %")
+    last = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])
+    assert (last["timing"], last["bottleneck"]) == (expected, run.status["bottleneck"])
 
 
 def test_status_after_the_end_says_how_it_ended(tmp_path: Path) -> None:
