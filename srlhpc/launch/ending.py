@@ -58,6 +58,16 @@ def write_end(attempt: AttemptPaths, outcome: Outcome, started: float) -> None:
         "time": now,
         "seconds": now - started,
     }
+    _write(attempt, content)
+
+
+def amend_end(attempt: AttemptPaths, outcome: Outcome) -> None:
+    """Puts another outcome into an end that is written: the run was to go on, and does not."""
+    changed = {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
+    _write(attempt, (read_json(attempt.end) or {"time": time.time()}) | changed)
+
+
+def _write(attempt: AttemptPaths, content: dict[str, Any]) -> None:
     try:
         write_json(attempt.end, content, sync=True)
     except OSError as error:

@@ -16,7 +16,7 @@ from srlhpc.data.atomic import read_json
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.earlier_jobs import close_lost_attempt, ended_before
 from srlhpc.launch.end_of_job import EndOfJob
-from srlhpc.launch.ending import Outcome, last_checkpoint, summary
+from srlhpc.launch.ending import Outcome, amend_end, last_checkpoint, summary
 from srlhpc.launch.failures import first_kind
 from srlhpc.launch.job_signals import JobSignals
 from srlhpc.launch.lease import Lease
@@ -110,7 +110,8 @@ class JobShift:
             restarts += 1
         # Announced while nothing ran: there is nothing to write.
         ends = self._signals.terminated_at is not None or not self._cluster.requeue
-        return self._leave(Outcome("interrupted", "signal", last_checkpoint(self._paths)), "end" if ends else "requeue")
+        announced = Outcome("interrupted", "signal", f"announced while nothing ran; {last_checkpoint(self._paths)}")
+        return self._leave(announced, "end" if ends else "requeue")
 
     def _plan(self) -> Plan:
         from srlhpc.launch.plan import plan
@@ -151,7 +152,9 @@ class JobShift:
 
     def _leave(self, outcome: Outcome, decision: NextStep) -> Outcome:
         if decision == "requeue":
-            outcome = self._requeue(outcome)
+            before, outcome = outcome, self._requeue(outcome)
+            if outcome != before and (last := self._paths.last_attempt()):
+                amend_end(last, outcome)
         self._progress.say(summary(self._paths, outcome))
         return outcome
 
