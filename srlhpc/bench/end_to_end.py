@@ -78,20 +78,25 @@ def _row(case: Case, windows: Sequence[Window], imports: Spread) -> Row:
         "MB of PSS": max(window.pss_bytes for window in windows) / 1e6,
         "s to the first trained batch": start.median,
         "s to import torch": imports.median,
-        "% of actors' CPU inside the simulator": _share_of_stepping(windows),
+        "% of what actors do, inside the simulator": _share_of_stepping(windows),
     }
     return Row(case.name, "whole run", rate, "trained steps/s", cpu, "CPU-s per 1M", {}, details)
 
 
 def _share_of_stepping(windows: Sequence[Window]) -> float:
-    """By the actors' own clocks: time in `step` by CPU time; more than is true where they wait for a core."""
+    """Time in the simulator of the time that actors do anything; both of wall time, which a busy machine shares out.
+
+    What an actor spends on looking for replies counts as waiting, so its share of CPU time is somewhat smaller.
+    """
     shares = [
-        100
-        * w.counted("actor", "environment_seconds")
-        / max(1e-9, w.counted_seconds("actor") * w.cores_of_role("actor"))
+        100 * _ratio(w.counted("actor", "environment_seconds"), w.counted("actor", "computing_seconds"))
         for w in windows
     ]
     return sum(shares) / len(shares)
+
+
+def _ratio(part: float, rest: float) -> float:
+    return part / max(part + rest, 1e-9)
 
 
 def _check(case: Case) -> None:

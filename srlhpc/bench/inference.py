@@ -16,7 +16,7 @@ import numpy as np
 from srlhpc.bench.contest import Way, contest, row_of
 from srlhpc.bench.in_world import poll_until, rank_main
 from srlhpc.bench.rows import Row
-from srlhpc.bench.streams import has_zeromq, size_text
+from srlhpc.bench.streams import LIMIT_SECONDS, has_zeromq, size_text
 from srlhpc.bench.worlds import measured_in_world
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
 from srlhpc.comm.mpi import MpiFabric, MpiWorld
@@ -48,7 +48,7 @@ def measure_inference(
                 "zeromq": has_zeromq(),
             }
             log.info("inference stream, %s x %d", size_text(row_bytes), copies)
-            limit = 60 + 20 * seconds * repeats
+            limit = LIMIT_SECONDS + 100 * seconds * repeats
             found = measured_in_world("srlhpc.bench.inference", 1 + actors, case, limit_seconds=limit)
             title = ("inference stream", f"{size_text(row_bytes)} x {copies}")
             amount = copies * groups_of(copies) * actors
