@@ -135,8 +135,7 @@ def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flav
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
-    # With cross-memory attach, a sender that dies in the middle of a message takes the receiver with it.
-    environment.setdefault("UCX_TLS", "^cma")
+    # As for MPICH in comm/mpi_transport.py.
     environment.setdefault("OMPI_MCA_smsc", "^cma")
     return environment
 

@@ -107,12 +107,8 @@ def step_environment(
     tasks = {count for component in allocation.components for count in component.tasks}
     if plugin == "pmi2" and len(allocation.components) > 1 and len(tasks) > 1:
         # Slurm's PMI2 tells MPICH the nodes in alphabetical order, not in that of the ranks. Where nodes have different
-        # numbers of ranks, MPI_Init then hangs; so MPICH takes every rank for alone, and UCX finds neighbours itself.
+        # numbers of ranks, MPI_Init then hangs; so MPICH takes every rank for alone.
         environment.setdefault("MPIR_CVAR_NOLOCAL", "1")
-        # In this mode MPICH's exchange of addresses breaks now and then when they are long: few transports, short ones.
-        environment.setdefault("UCX_TLS", "tcp,posix,self")
-    # With cross-memory attach, a sender that dies in the middle of a message takes the receiver with it.
-    environment.setdefault("UCX_TLS", "^cma")
     return environment
 
 

@@ -80,7 +80,7 @@ def test_environment_when_made_then_one_thread_and_no_trace_of_an_outer_mpi_job(
         "PASSIVE",
         "FALSE",
     )
-    assert (made["UCX_TLS"], made["HOME"], made["SRLHPC_ATTEMPT"]) == ("^cma", "/h", str(attempt.folder))
+    assert (made["HOME"], made["SRLHPC_ATTEMPT"]) == ("/h", str(attempt.folder))
     assert not {"PMI_RANK", "OMPI_COMM_WORLD_SIZE"} & set(made)
 
 

@@ -1,0 +1,32 @@
+"""Which network layer MPI is told to take."""
+
+from __future__ import annotations
+
+import pytest
+
+from srlhpc.comm.mpi_transport import transport_settings
+
+WHEEL = "MPICH Version: 5.0.2\nMPICH Device: ch4:ucx ofi\n"
+SITE = "MPICH Version: 4.2.0\nMPICH Device: ch4:ucx\n"
+SLURM = {"SLURM_STEP_ID": "0", "PMI_FD": "9"}
+
+
+def test_mpich_with_both_layers_when_slurm_starts_it_then_the_one_with_short_addresses() -> None:
+    assert transport_settings(WHEEL, SLURM) == {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
+
+
+@pytest.mark.parametrize(
+    ("library", "environment"),
+    [
+        (WHEEL, {"PMI_FD": "9"}),
+        (SITE, SLURM),
+        ("Open MPI v5.0.11", SLURM),
+    ],
+)
+def test_any_other_then_no_cross_memory_attach(library: str, environment: dict[str, str]) -> None:
+    assert transport_settings(library, environment) == {"UCX_TLS": "^cma"}
+
+
+@pytest.mark.parametrize("own", [{"UCX_TLS": "rc,self"}, {"FI_PROVIDER": "verbs"}, {"MPIR_CVAR_CH4_NETMOD": "ucx"}])
+def test_what_the_user_has_set_then_left(own: dict[str, str]) -> None:
+    assert transport_settings(WHEEL, SLURM | own) == {}
