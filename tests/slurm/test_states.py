@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,27 @@ def test_foreman_when_killed_then_failed_and_the_verdict_is_slurms(submit: Calla
     said = run.command("why").stdout
     assert "everything was killed, the foreman included" in said
     assert f"job {run.job}: FAILED" in said
+
+
+def test_rank_with_another_library_then_stopped_at_once_and_why_says_which(
+    submit: Callable[..., SlurmRun], tmp_path: Path
+) -> None:
+    """One of two nodes has another numpy, by its metadata."""
+    other = tmp_path / "other" / "numpy-0.0.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.0.1\n")
+    code = f"import os, sys\nif os.uname().nodename == 'cpu2': sys.path.insert(0, {str(other.parent)!r})\n"
+    (tmp_path / "sitecustomize.py").write_text(code)
+    profile = PROFILE.replace("partition: low", "partition: cpu, nodes: 2")
+    run = submit(*SMALL, profile=profile + f"setup: ['export PYTHONPATH={tmp_path}:$PYTHONPATH']\n")
+    run.wait_for_state("failed", seconds=120.0)
+    said = run.command("why").stdout
+    assert re.search(
+        r"ranks differ in numpy: numpy \S+ on rank 0 \(cpu1\), but numpy 0.0.1 on rank 2 \(cpu2\)", said
+    ), said
+    assert "Give all nodes the same installation" in said
+    reasons = [run.end(number)["message"] for number in run.paths.attempt_numbers()]
+    assert len([reason for reason in reasons if "ranks differ" in reason]) == 1
 
 
 def last_logs(run: SlurmRun) -> list[Path]:
