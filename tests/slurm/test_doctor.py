@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -68,9 +69,8 @@ def doctor(folder: Path, profile: str | None = None, *arguments: str) -> tuple[i
 
 def test_cluster_when_healthy_then_only_the_fake_gpus_are_a_warning(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, (ROOT / "jobs" / "clusters" / "lab.yaml").read_text())
-    # On a busy machine MPICH's start fails now and then, which the doctor reports if a second one works.
     warned = {what for what, text in found.items() if not text.startswith("ok ")}
-    assert warned - {"MPI"} == {"GPUs"}, found
+    assert warned == {"GPUs"}, found
     assert "has no CUDA: trainers would compute on the CPU" in found["GPUs"]
     assert "6 ranks on 2 nodes in one world (MPICH" in found["MPI"]
     assert "may be requeued" in found["requeue"]
@@ -123,7 +123,7 @@ def covered(node: str, target: str, size: str) -> Iterator[None]:
 def test_shared_memory_when_tiny_on_a_node_then_that_node(tmp_path: Path) -> None:
     with covered("cpu1", "/dev/shm", "1m"):
         code, found = doctor(tmp_path, LOW.format(setup="") + "sbatch: {nodelist: 'cpu1'}\n")
-    assert found["/dev/shm"].startswith("fault 1 MiB of 1 MiB free on cpu1, too little for MPI to start; ")
+    assert re.match(r"fault [01] MiB of 1 MiB free on cpu1, too little for MPI to start; ", found["/dev/shm"])
     assert code == 3
 
 
