@@ -29,7 +29,7 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_attempt import SlurmAttempt
 from srlhpc.launch.srun_step import srun_plugin
 from srlhpc.launch.watching import Limits
-from srlhpc.objects import UserError
+from srlhpc.objects import ClusterError, UserError
 from srlhpc.specs.cluster import ClusterProfile
 
 if TYPE_CHECKING:
@@ -84,8 +84,13 @@ class JobShift:
                 self._lease.release()
 
     def _attempts(self) -> Outcome:
-        made = self._plan()
-        plugin = srun_plugin(self._cluster)
+        try:
+            made, plugin = self._plan(), srun_plugin(self._cluster)
+        except (UserError, ClusterError):
+            # Whoever ends the job also ends the processes that were asked for this.
+            if not self._signals.any:
+                raise
+            return self._leave_without_attempt()
         if warning := order_warning(plugin, nodes_of_components(os.environ)):
             self._progress.say(warning)
         first = before = self._updates()
@@ -108,7 +113,10 @@ class JobShift:
             self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
             self._pause(pause_seconds(restarts))
             restarts += 1
-        # Announced while nothing ran: there is nothing to write.
+        return self._leave_without_attempt()
+
+    def _leave_without_attempt(self) -> Outcome:
+        """The end was announced while nothing ran: there is nothing to write."""
         ends = self._signals.terminated_at is not None or not self._cluster.requeue
         announced = Outcome("interrupted", "signal", f"announced while nothing ran; {last_checkpoint(self._paths)}")
         return self._leave(announced, "end" if ends else "requeue")

@@ -25,11 +25,11 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def submit(tmp_path: Path, lab: str) -> Iterator[Callable[..., SlurmRun]]:
-    """Submits a run; its jobs are cancelled at the end, and nothing of them may stay."""
-    from srlhpc.launch.processes import processes_of
-    from tests.slurm.runs_on_slurm import SlurmRun
+    """Submits a run; its jobs are cancelled at the end, and nothing of them may stay on any node."""
+    from tests.slurm.runs_on_slurm import SlurmRun, shared_memory_of_nodes
 
     made: list[SlurmRun] = []
+    before = shared_memory_of_nodes()
 
     def start(*overrides: str, **how: Any) -> SlurmRun:
         made.append(SlurmRun(tmp_path, *overrides, **how))
@@ -38,4 +38,5 @@ def submit(tmp_path: Path, lab: str) -> Iterator[Callable[..., SlurmRun]]:
     yield start
     for run in made:
         run.clear()
-        assert [pid for n in run.paths.attempt_numbers() for pid in processes_of(run.paths.attempt(n).folder)] == []
+        assert run.processes() == []
+    assert shared_memory_of_nodes() <= before

@@ -128,6 +128,8 @@ class SlurmRun:
 
     def pid_of(self, role: str) -> int:
         """Process of the first rank of a role. The lab's nodes share one kernel."""
+        if role == "coordinator":
+            return next(pid for pid in self.processes() if _is_rank_0(pid))
         return next(int(rank["pid"]) for rank in self.status["ranks"] if rank["label"].startswith(role))
 
     @property
@@ -153,3 +155,10 @@ class SlurmRun:
                     time.sleep(0.2)
             except ClusterError:
                 continue
+
+
+def _is_rank_0(pid: int) -> bool:
+    """Whether a process is rank 0 itself, and neither its script nor what starts it."""
+    folder = Path("/proc") / str(pid)
+    is_rank = b"srlhpc.launch.rank" in (folder / "cmdline").read_bytes().split(b"\0")
+    return is_rank and b"SRLHPC_RANK=0" in (folder / "environ").read_bytes().split(b"\0")

@@ -5,46 +5,27 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from srlhpc.launch.processes import processes_of
 from srlhpc.launch.slurm import run_slurm
 from tests.slurm.runs_on_slurm import ENDLESS, PROFILE, ROOT, SlurmRun, lab_folder
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
 
 
-@pytest.fixture
-def submit(tmp_path: Path) -> Iterator[Callable[..., SlurmRun]]:
-    """Submits a run; its jobs are cancelled at the end."""
-    made: list[SlurmRun] = []
-
-    def start(*overrides: str, **how: Any) -> SlurmRun:
-        made.append(SlurmRun(tmp_path, *overrides, **how))
-        return made[-1]
-
-    yield start
-    for run in made:
-        run.clear()
-        assert [pid for n in run.paths.attempt_numbers() for pid in processes_of(run.paths.attempt(n).folder)] == []
-
-
-def test_trainer_when_killed_then_the_ranks_start_again_in_the_same_job(submit: Callable[..., SlurmRun]) -> None:
+@pytest.mark.parametrize("role", ["trainer", "coordinator"])
+def test_rank_that_matters_when_killed_then_the_ranks_start_again_in_the_same_job(
+    submit: Callable[..., SlurmRun], role: str
+) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
-    killed = time.monotonic()
-    os.kill(run.pid_of("trainer"), signal.SIGKILL)
+    os.kill(run.pid_of(role), signal.SIGKILL)
     run.wait_until_trains(2)
-    seconds = time.monotonic() - killed
     assert (run.checkpoint(2) or 0) > 0
     assert run.started(1)["job"] == run.started(2)["job"]
     assert "SIGKILL" in run.end(1)["message"]
-    assert seconds < 60.0
 
 
 def test_preemption_when_training_then_checkpoint_requeue_and_the_same_run_goes_on(
@@ -66,16 +47,6 @@ def test_preemption_when_training_then_checkpoint_requeue_and_the_same_run_goes_
     assert run.counters() == sorted(run.counters())
 
 
-def test_time_limit_when_reached_then_requeued_and_the_counters_go_on(submit: Callable[..., SlurmRun]) -> None:
-    profile = PROFILE.replace("seconds: 40", "seconds: 25")
-    run = submit(*ENDLESS, "checkpoint.every_seconds=1000", profile=profile, time=1)
-    run.wait(lambda: run.end(1).get("reason") == "time_limit", 90.0)
-    assert run.state["state"] in ("requeued", "running")
-    run.wait_until_trains(2)
-    assert (run.checkpoint(2) or 0) > 1
-    assert run.counters() == sorted(run.counters())
-
-
 def test_run_when_requeued_by_hand_then_it_goes_on(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
@@ -92,6 +63,38 @@ def test_run_when_scancelled_then_cancelled_with_a_checkpoint(submit: Callable[.
     run_slurm(["scancel", run.job])
     run.wait_for_state("cancelled")
     assert run.state["last_checkpoint_updates"] >= updates
+
+
+def test_run_when_scancelled_after_its_end_was_announced_then_it_is_not_revived(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run_slurm(["scancel", "--signal=USR2", "--batch", run.job])
+    run_slurm(["scancel", run.job])
+    run.wait_for_state("cancelled")
+    assert run.paths.attempt_numbers() == [1]
+
+
+def test_requeue_when_slurm_refuses_it_then_the_checkpoint_is_there_and_the_reason_is_told(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run_slurm(["scontrol", "update", f"jobid={run.job}", "requeue=0"])
+    run_slurm(["scancel", "--signal=USR2", "--batch", run.job])
+    run.wait_for_state("failed")
+    assert "could not be requeued" in run.state["message"]
+    assert run.state["last_checkpoint_updates"] > 0
+
+
+def test_end_when_announced_before_the_ranks_are_up_then_requeued_and_trained(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    # Python has just begun: submitit loads the foreman, which then makes its plan.
+    run.wait(lambda: any("Loading pickle" in path.read_text() for path in run.paths.slurm_folder.glob("*.out")))
+    run_slurm(["scancel", "--signal=USR2", "--batch", run.job])
+    run.wait(lambda: "requeueing job" in run.log)
+    run.wait(lambda: run.status.get("updates", 0) > 0)
 
 
 def test_run_when_cancelled_then_it_takes_its_time_and_resume_goes_on_here_and_there(
