@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # Everything that the jobs in jobs/ need.
 EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video,bench
 
-.PHONY: run venv venv-test test lint types format slurm-lab slurm-lab-stop clean
+.PHONY: run venv venv-test test lint types format slurm-lab slurm-lab-stop bench-rivals clean
 
 run: venv
 	$(BIN)/srlhpc run jobs/cartpole.yaml
@@ -43,6 +43,10 @@ slurm-lab:
 
 slurm-lab-stop:
 	@tests/slurm/lab/stop.sh
+
+# What srlhpc is compared with, in .venv-rivals; then: python benchmarks/compare_rivals.py
+bench-rivals:
+	@benchmarks/rivals/install.sh
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
