@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 WITHOUT_END = ("stop.return_mean=null", f"stop.steps={STEPS_WITHOUT_END}", "stop.hours=null")
 RIVALS = ("sample-factory", "cleanrl")
 START_SECONDS = 90.0
-COUNTER = re.compile(r"(?:steps=|Total num frames: )(\d+)")
+COUNTER = re.compile(r"(?:^steps=|Total num frames: )(\d+)")
 
 
 def rival(name: str, task: str, folder: Path, scratch: Path) -> list[str]:
