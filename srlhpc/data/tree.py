@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 Tree = Mapping[str, Any]
 """Nested mappings of numpy arrays, numbers, text, booleans and None."""
 
+_ROOM_BYTES = 4096
+
 
 def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every leaf with its path, in order."""
@@ -25,8 +27,16 @@ def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield (*prefix, name), value
 
 
-def encode_tree(tree: Tree) -> NDArray[np.uint8]:
-    """One flat byte array that `decode_tree` turns back."""
+def encode_tree(tree: Tree, into: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """Flat bytes that `decode_tree` turns back; arrays are copied once.
+
+    Args:
+        tree: may change afterwards.
+        into: memory to write to if it is large enough; fresh memory costs more than the copy, by its page faults.
+
+    Returns:
+        The bytes: the start of `into`, or of new memory (`base`) that has room for numbers with more digits.
+    """
     head: list[dict[str, Any]] = []
     arrays: list[NDArray[Any]] = []
     for path, value in leaves(tree):
@@ -37,7 +47,12 @@ def encode_tree(tree: Tree) -> NDArray[np.uint8]:
             head.append({"path": path, "value": value.item() if isinstance(value, np.generic) else value})
     text = json.dumps(head).encode()
     parts = [np.array([len(text)], np.int64).view(np.uint8), np.frombuffer(text, np.uint8)]
-    return np.concatenate([*parts, *(array.reshape(-1).view(np.uint8) for array in arrays)])
+    parts += [array.reshape(-1).view(np.uint8) for array in arrays]
+    size = sum(part.size for part in parts)
+    if into is None or into.size < size:
+        into = np.empty(size + _ROOM_BYTES, np.uint8)
+    np.concatenate(parts, out=into[:size])
+    return into[:size]
 
 
 def decode_tree(data: NDArray[np.uint8]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ class PartSender:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._data: NDArray[np.uint8] | None = None
+        self._memory: NDArray[np.uint8] | None = None
         self._sent = 0
         self._number = 0
 
@@ -30,7 +31,9 @@ class PartSender:
     def begin(self, number: int, tree: Mapping[str, Any]) -> None:
         """Starts checkpoint `number`; the tree may change from now on."""
         assert self._data is None, "one part at a time"
-        self._data, self._sent, self._number = encode_tree(tree), 0, number
+        self._data, self._sent, self._number = encode_tree(tree, self._memory), 0, number
+        # Kept for the next part, which has nearly the same size.
+        self._memory = self._data.base
 
     def poll(self) -> bool:
         """Sends what there is room for."""

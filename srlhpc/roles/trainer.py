@@ -304,7 +304,7 @@ class Trainer(Role):
         self._checkpoint_seconds += self._clock() - begun
 
     def part(self) -> dict[str, Any]:
-        """Parameters, optimiser and counters."""
+        """Parameters, optimiser and counters. On a CPU, arrays are the live ones: whoever keeps them copies them."""
         return {
             "parameters": {name: _array(tensor) for name, tensor in self._policy.state_dict().items()},
             "optimizer": {name: _array(tensor) for name, tensor in self._algorithm.state().items()},
@@ -373,7 +373,7 @@ class Trainer(Role):
 
 
 def _array(tensor: torch.Tensor) -> NDArray[Any]:
-    array: NDArray[Any] = tensor.detach().cpu().numpy().copy()
+    array: NDArray[Any] = tensor.detach().cpu().numpy()
     return array
 
 

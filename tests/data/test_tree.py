@@ -58,3 +58,13 @@ def test_bytes_do_not_follow_the_tree_when_it_changes() -> None:
     data = encode_tree({"x": array})
     array[:] = 1
     assert decode_tree(data)["x"].tolist() == [0, 0]
+
+
+def test_memory_that_is_given_then_written_to_as_long_as_it_is_large_enough() -> None:
+    first = encode_tree({"x": np.zeros(1000), "n": 9})
+    second = encode_tree({"x": np.ones(1000), "n": 10_000}, first.base)
+    assert second.base is first.base
+    assert decode_tree(second)["n"] == 10_000
+    third = encode_tree({"x": np.ones(2000)}, first.base)
+    assert third.base is not first.base
+    assert decode_tree(third)["x"].tolist() == [1.0] * 2000
