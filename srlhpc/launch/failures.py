@@ -61,10 +61,12 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def read_ends(attempt: AttemptPaths) -> dict[int, RankEnd]:
-    """The ranks whose processes have ended."""
-    ends: dict[int, RankEnd] = {}
+def read_ends(attempt: AttemptPaths, known: Mapping[int, RankEnd] | None = None) -> dict[int, RankEnd]:
+    """The ranks whose processes have ended; files of those that are `known` are not read again."""
+    ends = dict(known or {})
     for path in attempt.exits.glob("*"):
+        if path.name.isdigit() and int(path.name) in ends:
+            continue
         try:
             code, seconds = path.read_text().split()
             ends[int(path.name)] = RankEnd(int(path.name), int(code), float(seconds))

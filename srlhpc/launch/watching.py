@@ -72,10 +72,11 @@ class AttemptWatch:
             must_go: asked at every look; its outcome ends the wait.
         """
         clock = Deadlines(self._limits)
+        ends: dict[int, RankEnd] = {}
         while launcher.poll() is None:
             if (forced := must_go()) is not None:
                 return forced
-            ends = read_ends(self._attempt)
+            ends = read_ends(self._attempt, ends)
             if len(ends) == len(self._ranks):
                 clock.start("gone", 2.0)
             self.was_up = self._look_at_status(ends) or self.was_up

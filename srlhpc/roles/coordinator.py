@@ -97,7 +97,7 @@ class Coordinator(Role):
         self._metrics_updates = progress.updates
         self._journal = Journal(liveness, progress, checkpointing, now)
         self._timing = timing
-        self._is_training = False
+        self._is_training = self._is_asked_by_hand = False
         self._outcome: Outcome | None = None
         self._stopping = False
         self._stopping_since = 0.0
@@ -137,8 +137,6 @@ class Coordinator(Role):
             if self._records[int(report["rank"])].dead:
                 continue
             busy = True
-            if self._records[int(report["rank"])].dead:
-                continue
             self._take(report)
             self._answer(int(report["rank"]))
         return busy
@@ -200,8 +198,7 @@ class Coordinator(Role):
         return None
 
     def _is_checkpoint_due(self, now: float) -> bool:
-        if self._files.checkpoint.exists():
-            self._files.checkpoint.unlink(missing_ok=True)
+        if self._is_asked_by_hand:
             return True
         if self._wants_first and self._progress.updates > 0:
             return True
@@ -209,7 +206,7 @@ class Coordinator(Role):
         return every is not None and self._progress.updates > 0 and now - self._checkpoint_at >= every
 
     def _ask_for_checkpoint(self) -> None:
-        self._wants_first = False
+        self._wants_first = self._is_asked_by_hand = False
         self._checkpoint_at = self._clock()
         self._checkpointing.ask()
         self._journal.asked_at = self._checkpoint_at
@@ -239,6 +236,10 @@ class Coordinator(Role):
             if self._outcome is None:
                 log.info("asked to stop: the last checkpoint is written first")
                 self._outcome = Outcome("interrupted", "signal", "stopped on request")
+        # One that is being written may have begun before it was asked for.
+        if self._checkpointing.is_idle and self._files.checkpoint.exists():
+            self._files.checkpoint.unlink(missing_ok=True)
+            self._is_asked_by_hand = True
         for failure in self._liveness.look(now):
             self._lose(failure)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +44,10 @@ class Failure:
 
 
 class Liveness:
-    """Finds dead ranks. Looks at `exits/` and `failures/`, which need no message from the dying."""
+    """Finds dead ranks. Lists `exits/` and `failures/`, which need no message from the dying.
+
+    A look costs two listings, whatever the number of ranks; only files of ranks that are not known to be dead are read.
+    """
 
     def __init__(self, records: Sequence[RankRecord], exits: Path, failures: Path) -> None:
         self.records = list(records)
@@ -65,10 +69,15 @@ class Liveness:
     def look(self, now: float) -> list[Failure]:
         """Ranks found dead since the last look."""
         found = []
+        names = _names(self._exits) | _names(self._failures)
         for record in self.records:
             if record.dead or record.exiting:
                 continue
-            failure = self._written(record) or self._exited(record) or self._silent(record, now)
+            failure = None
+            if names & {str(record.rank), _failure_name(record)}:
+                # What a rank has written tells more than its exit status, and may be younger than the listing.
+                failure = self._written(record) or self._exited(record)
+            failure = failure or self._silent(record, now)
             if failure is not None:
                 record.dead, record.cause = True, failure.message
                 found.append(failure)
@@ -76,7 +85,7 @@ class Liveness:
 
     def _written(self, record: RankRecord) -> Failure | None:
         try:
-            content: dict[str, Any] = json.loads((self._failures / f"rank-{record.rank:05d}.json").read_text())
+            content: dict[str, Any] = json.loads((self._failures / _failure_name(record)).read_text())
         except (OSError, ValueError):
             return None
         return Failure(record, str(content.get("message", "")), str(content.get("kind", "exception")))
@@ -96,3 +105,15 @@ class Liveness:
         if not record.reported or now - record.heard_at <= record.silence_limit_seconds:
             return None
         return Failure(record, f"has been silent for {now - record.heard_at:.0f} s", "silence")
+
+
+def _failure_name(record: RankRecord) -> str:
+    return f"rank-{record.rank:05d}.json"
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        # A file server that is away for a moment; silence is still found out.
+        return set()

@@ -53,3 +53,12 @@ def test_rank_that_raised_when_it_also_ended_then_one_failure_with_its_message(a
 def test_end_when_half_written_then_not_counted_yet(attempt: AttemptPaths, text: str) -> None:
     attempt.exit(1).write_text(text)
     assert read_ends(attempt) == {}
+
+
+def test_end_that_is_known_is_not_read_again(attempt: AttemptPaths) -> None:
+    attempt.exit(1).write_text("0 5.0\n")
+    known = read_ends(attempt)
+    attempt.exit(1).unlink()
+    attempt.exit(1).mkdir()
+    attempt.exit(2).write_text("137 6.0\n")
+    assert read_ends(attempt, known) == {**known, **{2: read_ends(attempt)[2]}}

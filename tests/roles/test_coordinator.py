@@ -224,6 +224,18 @@ def test_mailbox_checkpoint_is_written_once_and_training_goes_on(tmp_path: Path)
     assert run.files() == ["updates-000000002.h5"]
 
 
+def test_mailbox_is_looked_at_a_few_times_a_second_however_often_ranks_report(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path)
+    run.update(2)
+    mail = tmp_path / "control" / "checkpoint"
+    mail.touch()
+    for _ in range(20):
+        run.report(TRAINER)
+    assert mail.exists()
+    run.wait(1)
+    assert not mail.exists()
+
+
 def test_command_says_which_checkpoint_is_written(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, first_checkpoint=True)
     assert run.update(1).written == 0
