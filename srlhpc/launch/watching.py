@@ -61,6 +61,8 @@ class AttemptWatch:
         self._ranks = {rank.rank: rank for rank in ranks}
         self._progress, self._limits = progress, limits
         self._said_lost: set[int] = set()
+        self._last_status: dict[str, Any] = {}
+        self._status_file: tuple[int, ...] | None = None
         self.was_up = False
         """Whether all ranks have reported."""
 
@@ -123,8 +125,17 @@ class AttemptWatch:
 
     def _status(self) -> dict[str, Any]:
         """What the coordinator of this attempt says; empty if it has said nothing yet."""
-        status = read_json(self._paths.status) or {}
-        return status if status.get("attempt") == self._attempt.number else {}
+        try:
+            facts = self._paths.status.stat()
+        except OSError:
+            return {}
+        # It is replaced once a second and holds a paragraph on every rank.
+        file = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        if file != self._status_file:
+            status = read_json(self._paths.status) or {}
+            self._last_status = status if status.get("attempt") == self._attempt.number else {}
+            self._status_file = file
+        return self._last_status
 
     def _missing(self, status: Mapping[str, Any], ends: Mapping[int, RankEnd]) -> list[str]:
         """Ranks that have neither reported nor ended. A coordinator that writes has come."""

@@ -1,0 +1,51 @@
+"""Watching the ranks of an attempt."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch import watching
+from srlhpc.launch.lease import Lease
+from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.watching import AttemptWatch, Limits
+
+
+class LooksThenEnds:
+    """A launcher that ends after some looks; before each, something may happen."""
+
+    def __init__(self, *happenings: Any) -> None:
+        self._happenings = list(happenings)
+
+    def poll(self) -> int | None:
+        if not self._happenings:
+            return 0
+        if (happens := self._happenings.pop(0)) is not None:
+            happens()
+        return None
+
+
+def test_status_is_read_again_only_when_it_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = RunPaths(tmp_path)
+    attempt = paths.attempt(1)
+    attempt.make()
+    read: list[Path] = []
+
+    def noted(path: Path) -> dict[str, Any] | None:
+        read.append(path)
+        return read_json(path)
+
+    def status(**content: Any) -> Any:
+        return lambda: write_json(paths.status, {"attempt": 1, **content})
+
+    monkeypatch.setattr(watching, "read_json", noted)
+    watch = AttemptWatch(paths, attempt, Lease(paths.lease), (), ProgressLine(sys.stderr), Limits(poll=0.0))
+    launcher: Any = LooksThenEnds(None, status(phase="starting", ranks=[]), None, None, status(phase="training"), None)
+    assert watch.until_gone(launcher, lambda: None) is None
+    assert read == [paths.status] * 2
+    assert watch.was_up
