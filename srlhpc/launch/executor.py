@@ -84,7 +84,7 @@ class ForemanExecutor(SlurmExecutor):
         except ClusterError:
             script.unlink()
             raise
-        job_id = _job_id(said)
+        job_id = submitted_id(said)
         # A foreman waits for the pickle, which submitit moves to its place after this method.
         try:
             self._record(job_id)
@@ -97,7 +97,7 @@ class ForemanExecutor(SlurmExecutor):
         return job
 
 
-def _job_id(said: str) -> str:
+def submitted_id(said: str) -> str:
     """The id in what `sbatch --parsable` prints.
 
     Raises:

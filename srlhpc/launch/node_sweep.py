@@ -6,6 +6,7 @@ Later than that nothing has a name there any more. MPICH names its files `mpich_
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -56,9 +57,11 @@ def sweep_here(attempt: AttemptPaths, job: str) -> list[Path]:
     """Removes files of an attempt and of its job's steps that nobody uses; returns them."""
     removed = remove_leftovers(attempt)
     for path in _of_steps(job):
-        if path.stat().st_uid == os.getuid() and not is_used(path):
-            path.unlink(missing_ok=True)
-            removed.append(path)
+        # A rank that comes up at this moment removes its own.
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_uid == os.getuid() and not is_used(path):
+                path.unlink()
+                removed.append(path)
     return removed
 
 

@@ -20,6 +20,7 @@ _OF_THE_BATCH_NODE = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBL
 """srun would hand them to ranks on nodes without GPUs; ranks with GPUs get their own."""
 _OF_THE_BATCH_SCRIPT = ("SLURM_CPU_BIND", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
 """What was said of the first component would hold for all of the step."""
+_LOAD_SECONDS = 120.0
 
 
 def start_step(
@@ -124,7 +125,7 @@ def srun_plugin(cluster: ClusterProfile) -> str:
     """The `--mpi` plugin: the profile's, else the one that the MPI of mpi4py needs.
 
     Raises:
-        ClusterError: mpi4py cannot be loaded, or its MPI is of an unknown kind.
+        ClusterError: mpi4py cannot be loaded, or not in time, or its MPI is of an unknown kind.
     """
     if cluster.srun_mpi:
         return cluster.srun_mpi
@@ -133,7 +134,13 @@ def srun_plugin(cluster: ClusterProfile) -> str:
         return known[cluster.mpi]
     # In a process of its own: the foreman stays outside MPI.
     code = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=_LOAD_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ClusterError(
+            f"mpi4py was not loaded within {_LOAD_SECONDS:.0f} s on the batch node; is its file system slow? "
+            "With srun_mpi in the cluster profile it need not be loaded for this"
+        ) from None
     if done.returncode:
         raise ClusterError(f"mpi4py cannot be loaded on the batch node: {done.stderr.strip()[-300:]}")
     if "Open MPI" in done.stdout:

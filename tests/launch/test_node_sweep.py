@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from srlhpc.launch import node_sweep
 from srlhpc.launch.allocation import Allocation, Component
 from srlhpc.launch.node_sweep import sweep_command, sweep_here
 from srlhpc.launch.rundir import AttemptPaths
@@ -33,6 +34,14 @@ def test_file_of_a_step_when_nobody_uses_it_then_removed(tmp_path: Path, left: P
         assert sweep_here(attempt, JOB) == []
     assert sweep_here(attempt, JOB) == [left]
     assert not left.exists()
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs /dev/shm")
+def test_file_that_goes_meanwhile_then_the_others_are_still_removed(
+    tmp_path: Path, left: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_sweep, "_of_steps", lambda _: iter([FOLDER / f"{JOB}-gone", left]))
+    assert sweep_here(AttemptPaths(tmp_path / "attempts" / "0001"), JOB) == [left]
 
 
 def test_names_then_those_that_mpich_was_seen_to_use_for_job_3_step_0() -> None:

@@ -17,6 +17,7 @@ WRITTEN_BYTES = 16 << 20
 LOCKING = {"HDF5_USE_FILE_LOCKING": "TRUE"}
 """For a process that tries locks: HDF5's library reads it when it is loaded, and has been told otherwise for ranks."""
 _QUOTA_SECONDS = 10.0
+_LOCK_SECONDS = 60.0
 OPENED, KEPT_OUT = "opened", "kept out"
 
 
@@ -132,7 +133,10 @@ def try_locked(path: Path) -> str:
 def open_in_second_process(path: Path) -> str:
     """As `try_locked`, from a process of its own."""
     command = [sys.executable, "-m", "srlhpc.launch.doctor.folder_probe", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ | LOCKING)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LOCK_SECONDS, env=os.environ | LOCKING)
+    except subprocess.TimeoutExpired:
+        return f"no answer for {_LOCK_SECONDS:g} s"
     return done.stdout.strip() or done.stderr.strip()[-200:]
 
 

@@ -12,6 +12,7 @@ from srlhpc.data.atomic import read_json
 from srlhpc.launch.doctor.check_job import CheckJob, batch_text
 from srlhpc.launch.doctor.local_check import STEP_SECONDS
 from srlhpc.launch.doctor.reports import RankReport, WorkFolder, last_line, read_reports
+from srlhpc.launch.executor import submitted_id
 from srlhpc.launch.jobs import JobState, ended_job, queued_jobs
 from srlhpc.launch.slurm import SlurmRefused, run_slurm
 from srlhpc.objects import ClusterError
@@ -64,7 +65,7 @@ class SubmittedCheck:
         """Submits, waits, and ends the job whatever happens.
 
         Raises:
-            ClusterError: Slurm does not take it because it does not answer.
+            ClusterError: Slurm does not take it because it does not answer, or does not say the job's number.
         """
         more = {
             "cluster": self._job.cluster.model_dump(mode="json"),
@@ -78,7 +79,7 @@ class SubmittedCheck:
             said = run_slurm(["sbatch", "--parsable", str(script)]).stdout
         except SlurmRefused as error:
             return JobReport("refused", reason=str(error))
-        self._id = said.strip().splitlines()[-1].partition(";")[0]
+        self._id = submitted_id(said)
         nodes = sum(component.nodes for component in self._job.allocation.components)
         self._say(f"job {self._id}: {len(self._job.ranks)} ranks on {nodes} nodes; it may wait {self._wait:g} s")
         try:

@@ -23,6 +23,14 @@ def test_folder_when_another_process_gets_in_then_that_is_told(tmp_path: Path) -
     assert probe_folder(tmp_path, lambda _: "opened").lock == "opened"
 
 
+def test_folder_when_the_second_process_hangs_then_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_probe, "_LOCK_SECONDS", 0.01)
+    assert probe_folder(tmp_path).lock == "no answer for 0.01 s"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_folder_when_there_are_no_locks_then_what_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
