@@ -40,7 +40,7 @@ class Failure:
     record: RankRecord
     message: str
     kind: str
-    """`signal`, `exit`, `silence`, or what the rank itself wrote: `environment`, `diverged`, `exception`, `user`."""
+    """`killed`, `exit`, `silence`, or what the rank itself wrote: `environment`, `diverged`, `exception`, `user`."""
 
 
 class Liveness:
