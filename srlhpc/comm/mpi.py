@@ -26,7 +26,7 @@ from srlhpc.comm.mpi_inbox import MpiRowInbox
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.mpi_outbox import MpiOutbox
 from srlhpc.comm.mpi_pool import MpiPoolInbox
-from srlhpc.comm.mpi_transport import transport_settings
+from srlhpc.comm.mpi_transport import begin_mpi
 from srlhpc.data.layout import Layout
 from srlhpc.objects import ClusterError, UserError
 
@@ -111,9 +111,7 @@ def start_mpi(
         WorldSizeError: the world has another size.
         ClusterError: some rank did not come.
     """
-    if not MPI.Is_initialized():
-        os.environ.update(transport_settings(MPI.Get_library_version(), os.environ))
-        MPI.Init_thread(MPI.THREAD_FUNNELED)
+    begin_mpi()
     size = MPI.COMM_WORLD.Get_size()
     if size != expected_size:
         if size == 1:

@@ -1,21 +1,33 @@
-"""The network layer under MPI, chosen just before MPI starts; whatever the user has set stays."""
+"""MPI's start, and the transports that it is told to use; whatever the user has set stays."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
+from srlhpc.comm.mpi_library import MPI
+
 _OURS = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "FI_PROVIDER")
+
+
+def begin_mpi() -> None:
+    """Starts MPI in this process, if it has not started."""
+    if not MPI.Is_initialized():
+        os.environ.update(transport_settings(MPI.Get_library_version(), os.environ))
+        MPI.Init_thread(MPI.THREAD_FUNNELED)
+
+
+def is_started_by_slurm(environment: Mapping[str, str]) -> bool:
+    """Whether Slurm's PMI starts this process."""
+    return "SLURM_STEP_ID" in environment and "PMI_FD" in environment
 
 
 def transport_settings(library: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Variables to set for this MPI library under this launcher.
 
-    Slurm's PMI2 (seen in 22.05) reads a request of MPICH in pieces when it is longer than a kilobyte and then refuses
-    the rest. Over UCX MPICH publishes 4 KiB of address, padded with whatever lies behind it in memory, so that requests
-    are too long on some starts and not on others: `MPI_Init` hangs, or fails in `addr_exchange`. Over libfabric an
-    address has a few bytes. A site with a faster network than TCP names its provider: `export FI_PROVIDER=verbs`.
-
-    With cross-memory attach, a sender that dies in the middle of a message takes the receiver with it.
+    With cross-memory attach, a sender that dies in the middle of a message takes the receiver with it. Under Slurm's
+    PMI, MPICH's address must be short as well (see `srlhpc.launch.mpi_first`): few transports. Over libfabric it would
+    be shorter still, but there one rank's death stops those that exchange messages with it.
 
     Args:
         library: what `MPI.Get_library_version()` says.
@@ -23,7 +35,4 @@ def transport_settings(library: str, environment: Mapping[str, str]) -> dict[str
     """
     if any(name in environment for name in _OURS):
         return {}
-    by_slurm = "SLURM_STEP_ID" in environment and "PMI_FD" in environment
-    if by_slurm and "MPICH" in library and "ucx ofi" in library:
-        return {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
-    return {"UCX_TLS": "^cma"}
+    return {"UCX_TLS": "tcp,posix,self" if "MPICH" in library and is_started_by_slurm(environment) else "^cma"}

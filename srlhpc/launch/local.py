@@ -197,4 +197,4 @@ exit 0
 def rank_program(attempt: AttemptPaths) -> list[str]:
     """The command of a rank."""
     run = attempt.folder.parent.parent
-    return [sys.executable, "-m", "srlhpc.launch.rank", str(run), str(attempt.number)]
+    return [sys.executable, "-m", "srlhpc.launch.mpi_first", "srlhpc.launch.rank", str(run), str(attempt.number)]

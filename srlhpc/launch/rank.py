@@ -1,6 +1,6 @@
 """What one MPI rank does: plan -> roles and channels -> the loop -> a clean end or a failure that is written down.
 
-Run as `python -m srlhpc.launch.rank RUN_DIR ATTEMPT` by the foreman's launcher.
+Run as `python -m srlhpc.launch.mpi_first srlhpc.launch.rank RUN_DIR ATTEMPT` by the foreman's launcher.
 """
 
 from __future__ import annotations
@@ -218,7 +218,3 @@ def failure_kind(error: BaseException) -> str:
 
 def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -11,20 +11,19 @@ SITE = "MPICH Version: 4.2.0\nMPICH Device: ch4:ucx\n"
 SLURM = {"SLURM_STEP_ID": "0", "PMI_FD": "9"}
 
 
-def test_mpich_with_both_layers_when_slurm_starts_it_then_the_one_with_short_addresses() -> None:
-    assert transport_settings(WHEEL, SLURM) == {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
-
-
 @pytest.mark.parametrize(
-    ("library", "environment"),
+    ("library", "environment", "transports"),
     [
-        (WHEEL, {"PMI_FD": "9"}),
-        (SITE, SLURM),
-        ("Open MPI v5.0.11", SLURM),
+        (WHEEL, SLURM, "tcp,posix,self"),
+        (SITE, SLURM, "tcp,posix,self"),
+        (WHEEL, {"PMI_FD": "9"}, "^cma"),
+        ("Open MPI v5.0.11", SLURM, "^cma"),
     ],
 )
-def test_any_other_then_no_cross_memory_attach(library: str, environment: dict[str, str]) -> None:
-    assert transport_settings(library, environment) == {"UCX_TLS": "^cma"}
+def test_transports_then_short_addresses_for_slurms_pmi_and_no_cross_memory_attach(
+    library: str, environment: dict[str, str], transports: str
+) -> None:
+    assert transport_settings(library, environment) == {"UCX_TLS": transports}
 
 
 @pytest.mark.parametrize("own", [{"UCX_TLS": "rc,self"}, {"FI_PROVIDER": "verbs"}, {"MPIR_CVAR_CH4_NETMOD": "ucx"}])

@@ -15,8 +15,8 @@ SUMS = "all-reduce"
 
 
 _SHORT_ADDRESSES = (
-    "MPICH's exchange of addresses breaks when they are long: write `export MPIR_CVAR_CH4_NETMOD=ofi FI_PROVIDER=tcp` "
-    "into the profile's setup, or `export UCX_TLS=tcp,posix,self` where MPICH has no libfabric"
+    "MPICH's exchange of addresses breaks when they are long: write `export UCX_TLS=tcp,posix,self` (or rc,posix,self "
+    "on InfiniBand) into the profile's setup"
 )
 ADDRESSES = "MPIDI_UCX_comm_addr_exchange"
 """Where MPICH fails now and then under Slurm's PMI2, over several nodes of a busy cluster."""

@@ -70,9 +70,7 @@ def test_start_when_the_interpreter_lacks_a_package_then_install_it() -> None:
 
 def test_addresses_when_their_exchange_breaks_then_shorter_ones() -> None:
     words = "MPIDI_UCX_comm_addr_exchange(159): failed"
-    assert (
-        "export MPIR_CVAR_CH4_NETMOD=ofi" in mpi_finding([lost(exit_code=15, last_words=words)], plugin="pmi2").remedy
-    )
+    assert "export UCX_TLS=tcp,posix,self" in mpi_finding([lost(exit_code=15, last_words=words)], plugin="pmi2").remedy
 
 
 def test_start_when_only_a_second_try_works_then_a_warning() -> None:
