@@ -12,7 +12,7 @@ from srlhpc.launch.jobs import queued_jobs
 from srlhpc.launch.lease import read_lease
 from srlhpc.launch.run_state import is_running, job_ids, run_state
 from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.slurm import SlurmSilent, run_slurm
+from srlhpc.launch.slurm import SlurmRefused, SlurmSilent, run_slurm
 from srlhpc.launch.slurm_state import RENEWED_SECONDS
 
 
@@ -58,8 +58,9 @@ def _cancel_jobs(paths: RunPaths, ids: list[str]) -> bool:
     # First those that wait, so that none of them starts when the running one ends.
     for job in sorted(active, key=lambda job: job.state == "RUNNING"):
         if job.state == "RUNNING":
-            # To the foreman alone: a plain scancel leaves only KillWait for the checkpoint.
-            run_slurm(["scancel", "--batch", "--signal=TERM", job.id])
+            # Even if it is being requeued at this moment, its next incarnation ends at once.
+            _write_down(paths, job.id)
+            _end_running(job.id)
             say(f"run {paths.name}, job {job.id}: will write a checkpoint and end; see srlhpc status {paths.name}")
         else:
             run_slurm(["scancel", job.id])
@@ -69,8 +70,20 @@ def _cancel_jobs(paths: RunPaths, ids: list[str]) -> bool:
     return bool(active)
 
 
+def _end_running(job: str) -> None:
+    """Asks the foreman to end; a job that went back into the queue in this moment leaves it."""
+    try:
+        # To the foreman alone: a plain scancel leaves only KillWait for the checkpoint.
+        run_slurm(["scancel", "--batch", "--signal=TERM", job])
+    except SlurmRefused:
+        # Also said where only some components of a heterogeneous job are left, though the foreman got the signal.
+        state = queued_jobs([job]).get(job)
+        if state is not None and state.waits:
+            run_slurm(["scancel", job])
+
+
 def _write_down(paths: RunPaths, job: str) -> None:
-    """Marks a job that left the queue before it could say anything itself: without accounting Slurm soon forgets it."""
+    """Marks a job: one that leaves the queue may say nothing itself, and one that is requeued must know."""
     content = read_json(paths.slurm) or {}
     for entry in content.get("jobs", []):
         if str(entry["id"]) == job:

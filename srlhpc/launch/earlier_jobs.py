@@ -38,3 +38,9 @@ def ended_before(paths: RunPaths, job: str, jobs: Sequence[Mapping[str, Any]]) -
     if end.get("state") == "finished" and end.get("time", 0.0) > submitted:
         return Outcome(end["state"], str(end.get("reason", "")), str(end.get("message", "")))
     return None
+
+
+def was_cancelled(paths: RunPaths, job: str) -> bool:
+    """Whether `srlhpc cancel` has written down that this job is to end."""
+    jobs = (read_json(paths.slurm) or {}).get("jobs", [])
+    return any("cancelled" in each for each in jobs if str(each["id"]) == job)

@@ -7,6 +7,7 @@ ended (TERM, INT at the foreman: cancelled, limit reached)     -> checkpoint, th
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from srlhpc.launch.ending import Outcome, last_checkpoint
@@ -31,6 +32,7 @@ class EndOfJob:
         signals: caught.
         lead_seconds: how long before the time limit Slurm sends its signal.
         limit_seconds: the job's time limit, from now.
+        is_cancelled: whether `srlhpc cancel` wants the end, after which nothing kills.
         progress: where it is told that a checkpoint was asked for.
     """
 
@@ -42,9 +44,11 @@ class EndOfJob:
         *,
         lead_seconds: float,
         limit_seconds: float,
+        is_cancelled: Callable[[], bool],
         progress: ProgressLine,
     ) -> None:
         self._paths, self._job, self._signals, self._progress = paths, job, signals, progress
+        self._is_cancelled = is_cancelled
         self._asked: list[AttemptPaths] = []
         self._checkpoint_seconds = max(_REQUEUE_SECONDS, lead_seconds - _REQUEUE_SECONDS)
         self._limit_is_near = time.monotonic() + limit_seconds - lead_seconds - _EARLY_SECONDS
@@ -77,7 +81,11 @@ class EndOfJob:
         """The limit in seconds that the checkpoint has missed, if any."""
         limits = [(self._signals.warned_at, self._checkpoint_seconds), (self._signals.terminated_at, _END_SECONDS)]
         now = time.monotonic()
-        return next((seconds for since, seconds in limits if since is not None and now > since + seconds), None)
+        over = [seconds for since, seconds in limits if since is not None and now > since + seconds]
+        if over == [_END_SECONDS] and now < (self._signals.terminated_at or 0.0) + self._checkpoint_seconds:
+            # Only Slurm kills soon after TERM; `srlhpc cancel` leaves as much time as is left before a time limit.
+            return None if self._is_cancelled() else _END_SECONDS
+        return over[0] if over else None
 
     def was_announced(self, attempt: AttemptPaths) -> bool:
         """Whether somebody wants the nodes back, be it for the time limit or for another job."""

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.allocation import Allocation
-from srlhpc.launch.earlier_jobs import close_lost_attempt, ended_before
+from srlhpc.launch.earlier_jobs import close_lost_attempt, ended_before, was_cancelled
 from srlhpc.launch.end_of_job import EndOfJob
 from srlhpc.launch.ending import Outcome, amend_end, last_checkpoint, summary
 from srlhpc.launch.failures import first_kind
 from srlhpc.launch.job_signals import JobSignals
+from srlhpc.launch.jobs import has_lost_components
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.next_step import NextStep, Situation, next_step, pause_seconds
 from srlhpc.launch.node_order import nodes_of_components, order_warning
@@ -34,6 +35,9 @@ from srlhpc.specs.cluster import ClusterProfile
 
 if TYPE_CHECKING:
     from srlhpc.launch.ranks import Plan
+
+_TOLD_SECONDS = 20.0
+"""Within which Slurm sends TERM to the foreman of a job that it ends."""
 
 
 class JobShift:
@@ -60,28 +64,45 @@ class JobShift:
             signals,
             lead_seconds=self._cluster.signal_lead_seconds,
             limit_seconds=60.0 * self._allocation.minutes,
+            is_cancelled=self._is_cancelled,
             progress=self._progress,
         )
         self._keeps_run = False
 
     def work(self) -> Outcome:
         """Attempts until it is decided otherwise."""
+        numbers = self._paths.attempt_numbers()
+        self._lease.take_within(60.0, numbers[-1] + 1 if numbers else 1)
+        try:
+            return self._work_alone()
+        finally:
+            # A job that is back in the queue keeps the run.
+            if not self._keeps_run:
+                self._lease.release()
+
+    def _work_alone(self) -> Outcome:
+        """As `work`, holding the lease: nobody else writes to the run."""
         lost = close_lost_attempt(self._paths, self._job)
         ended = ended_before(self._paths, self._job, self._jobs)
         if ended is not None:
             self._progress.say(f"job {self._job}: run {self._paths.name} is {ended.state} ({ended.reason}) already")
             return ended
-        numbers = self._paths.attempt_numbers()
-        self._lease.take_within(60.0, numbers[-1] + 1 if numbers else 1)
+        if self._is_cancelled():
+            return self._leave_cancelled()
         if lost is not None:
             job = (read_json(lost.attempt) or {}).get("job", self._job)
             sweep_nodes(lost, job, self._allocation)
-        try:
-            return self._attempts()
-        finally:
-            # A job that is back in the queue keeps the run.
-            if not self._keeps_run:
-                self._lease.release()
+        return self._attempts()
+
+    def _is_cancelled(self) -> bool:
+        """Whether `srlhpc cancel` has been told of this job."""
+        return was_cancelled(self._paths, self._job)
+
+    def _leave_cancelled(self) -> Outcome:
+        outcome = Outcome("interrupted", "cancelled", f"cancelled; {last_checkpoint(self._paths)}")
+        if last := self._paths.last_attempt():
+            amend_end(last, outcome)
+        return self._leave(outcome, "end")
 
     def _attempts(self) -> Outcome:
         try:
@@ -110,10 +131,27 @@ class JobShift:
             decision = next_step(self._situation(attempt.paths, outcome, restarts, got_further=before > first))
             if decision != "restart":
                 return self._leave(outcome, decision)
+            if self._has_lost_a_part():
+                return self._leave_in_part()
             self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
             self._pause(pause_seconds(restarts))
             restarts += 1
         return self._leave_without_attempt()
+
+    def _has_lost_a_part(self) -> bool:
+        """Whether a component of the job was cancelled by itself; if the whole job ends, the foreman is told soon."""
+        parts = len(self._allocation.components)
+        if parts < 2 or not has_lost_components(self._job, parts):
+            return False
+        self._pause(_TOLD_SECONDS)
+        return not self._signals.any
+
+    def _leave_in_part(self) -> Outcome:
+        message = f"a part of job {self._job} was cancelled; {last_checkpoint(self._paths)}"
+        outcome = Outcome("interrupted", "cancelled", message)
+        if last := self._paths.last_attempt():
+            amend_end(last, outcome)
+        return self._leave(outcome, "end")
 
     def _leave_without_attempt(self) -> Outcome:
         """The end was announced while nothing ran: there is nothing to write."""
@@ -168,6 +206,8 @@ class JobShift:
 
     def _requeue(self, outcome: Outcome) -> Outcome:
         """Puts the job back into the queue; the outcome tells if that was not possible or not right."""
+        if self._is_cancelled():
+            return Outcome("interrupted", "cancelled", f"cancelled; {last_checkpoint(self._paths)}")
         if refused := refusal(self._job, self._cluster, os.environ):
             return replace(outcome, message=f"{outcome.message}; {refused}")
         self._progress.say(f"requeueing job {self._job} ({outcome.reason}); {last_checkpoint(self._paths)}")

@@ -159,6 +159,15 @@ def component_states(job: str) -> list[str]:
     return run_slurm(["squeue", "-h", "-o", "%T", "-j", job], timeout=10.0).stdout.split()
 
 
+def has_lost_components(job: str, components: int) -> bool:
+    """Whether a part of a heterogeneous job is no longer running; False while Slurm does not answer."""
+    try:
+        states = component_states(job)
+    except ClusterError:
+        return False
+    return len(states) < components or set(states) != {"RUNNING"}
+
+
 def ended_job(job: str) -> JobState | None:
     """How a job ended, by accounting, else by the controller while it remembers."""
     return accounted_jobs([job]).get(job) or remembered_job(job)

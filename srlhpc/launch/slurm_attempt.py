@@ -23,6 +23,8 @@ from srlhpc.launch.watching import AttemptWatch, Limits
 if TYPE_CHECKING:
     from srlhpc.launch.ranks import Plan
 
+_ABORTED = "srun: Job step aborted"
+
 
 class SlurmAttempt:
     """The next attempt of a run, in a job.
@@ -62,9 +64,12 @@ class SlurmAttempt:
             plugin: for `srun --mpi`.
         """
         attempt, started = self.paths, time.time()
-        step = start_step(attempt, self._plan.ranks, rank_program(attempt), allocation, plugin)
+        step, broken = (
+            start_step(attempt, self._plan.ranks, rank_program(attempt), allocation, plugin),
+            StepBreak(attempt),
+        )
         try:
-            forced = self._watch.until_gone(step, lambda: self._end_of_job.must_go(attempt))
+            forced = self._watch.until_gone(step, lambda: self._end_of_job.must_go(attempt) or broken())
         except BaseException as error:
             write_end(attempt, Outcome("failed", "foreman", f"the foreman failed: {error!r}"), started)
             raise
@@ -84,6 +89,39 @@ class SlurmAttempt:
         problem = sweep_nodes(self.paths, self._job, allocation)
         if problem:
             self._progress.say(f"shared memory of ranks that were killed at their start may be left: {problem}")
+
+
+class StepBreak:
+    """Notices that Slurm has ended a part of the step, whose ranks can then leave no word.
+
+    Somebody cancels one component of a heterogeneous job, or a node is lost: srun says so in its log and waits for the
+    other ranks, which know nothing.
+
+    Args:
+        attempt: srun writes to its logs.
+        patience_seconds: for the foreman to be told why, as it is when the whole job ends.
+    """
+
+    def __init__(self, attempt: AttemptPaths, patience_seconds: float = 20.0) -> None:
+        self._log, self._patience = attempt.logs / "srun.log", patience_seconds
+        self._size = 0
+        self._since: float | None = None
+
+    def __call__(self) -> Outcome | None:
+        """The outcome that ends the other ranks, when patience is over."""
+        if self._since is None and self._has_grown() and _ABORTED in self._log.read_text(errors="replace"):
+            self._since = time.monotonic()
+        if self._since is None or time.monotonic() < self._since + self._patience:
+            return None
+        return Outcome("failed", "terminated", f"Slurm has ended a part of the step; see {self._log}")
+
+    def _has_grown(self) -> bool:
+        try:
+            size = self._log.stat().st_size
+        except OSError:
+            return False
+        before, self._size = self._size, size
+        return size > before
 
 
 def _described(paths: RunPaths, plan: Plan, job: str, progress: ProgressLine) -> AttemptPaths:

@@ -27,9 +27,18 @@ def signals() -> JobSignals:
     return JobSignals()
 
 
-def end_of_job(attempt: AttemptPaths, signals: JobSignals, *, lead: float = 40.0, limit: float = 3600.0) -> EndOfJob:
-    paths = RunPaths(attempt.folder.parent.parent)
-    return EndOfJob(paths, "17", signals, lead_seconds=lead, limit_seconds=limit, progress=ProgressLine(io.StringIO()))
+def end_of_job(
+    attempt: AttemptPaths, signals: JobSignals, *, lead: float = 40.0, limit: float = 3600.0, cancelled: bool = False
+) -> EndOfJob:
+    return EndOfJob(
+        RunPaths(attempt.folder.parent.parent),
+        "17",
+        signals,
+        lead_seconds=lead,
+        limit_seconds=limit,
+        is_cancelled=lambda: cancelled,
+        progress=ProgressLine(io.StringIO()),
+    )
 
 
 def ago(seconds: float) -> float:
@@ -104,3 +113,12 @@ def test_outcome_that_is_no_interruption_then_it_keeps_its_name(attempt: Attempt
     signals.warned_at = ago(0.0)
     finished = Outcome("finished", "steps", "")
     assert end_of_job(attempt, signals).named(attempt, finished) is finished
+
+
+@pytest.mark.parametrize(("cancelled", "seconds", "ends"), [(False, 26, True), (True, 26, False), (True, 36, True)])
+def test_term_then_25_seconds_before_slurm_kills_but_the_lead_time_for_srlhpc_cancel(
+    attempt: AttemptPaths, signals: JobSignals, cancelled: bool, seconds: float, ends: bool
+) -> None:
+    signals.terminated_at = ago(seconds)
+    found = end_of_job(attempt, signals, lead=40.0, cancelled=cancelled).must_go(attempt)
+    assert (found is not None) == ends

@@ -174,3 +174,26 @@ def test_heterogeneous_job_then_one_world_with_roles_where_the_plan_said(submit:
     assert run.state["reason"] == "return_mean"
     assert {host for label, host in hosts.items() if label.startswith("trainer")} <= {"gpu1", "gpu2"}
     assert sorted({host for label, host in hosts.items() if label.startswith("actor")}) == ["cpu1", "cpu2"]
+
+
+def test_actor_on_another_node_when_killed_then_training_goes_on_in_the_same_attempt(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    lab = (ROOT / "jobs" / "clusters" / "lab.yaml").read_text()
+    run = submit(*ENDLESS, "actors.ranks=4", profile=lab)
+    run.wait_until_trains()
+    os.kill(next(int(rank["pid"]) for rank in run.status["ranks"] if rank["label"] == "actor-3"), signal.SIGKILL)
+    run.wait(lambda: run.status.get("ranks_alive") == 6)
+    updates = run.status["updates"]
+    run.wait(lambda: run.status["updates"] > updates + 20)
+    assert run.status["attempt"] == 1
+
+
+def test_component_when_cancelled_by_itself_then_the_run_ends_and_says_so(submit: Callable[..., SlurmRun]) -> None:
+    lab = (ROOT / "jobs" / "clusters" / "lab.yaml").read_text()
+    run = submit(*ENDLESS, profile=lab)
+    run.wait_until_trains()
+    run_slurm(["scancel", f"{run.job}+1"])
+    run.wait_for_state("cancelled", seconds=120.0)
+    assert "a part of job" in run.state["message"]
+    assert run.state["last_checkpoint_updates"] > 0
