@@ -104,10 +104,6 @@ class Window:
         """Between the reports that `counted` compares, which are up to a report's interval older than the looks."""
         return self.counted(role, "seconds") / max(1, len(_ranks_of(self.last, role)))
 
-    def cores_of_role(self, role: str) -> float:
-        """Cores that all ranks used whose first role it is."""
-        return sum(self.cores_of_rank(rank) for rank in _ranks_of(self.last, role))
-
     def cores_of_rank(self, number: int) -> float:
         """Cores that the rank used."""
         pid = self.pids[number]

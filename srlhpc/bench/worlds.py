@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -12,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from srlhpc.launch.local import find_mpiexec, flavour, mpiexec_command, rank_environment
-from srlhpc.launch.processes import die_with_parent, kill_processes_of
+from srlhpc.launch.local import start_mpiexec
+from srlhpc.launch.processes import kill_processes_of
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.objects import ClusterError
 
@@ -31,24 +30,13 @@ def measured_in_world(module: str, ranks: int, case: Mapping[str, Any], *, limit
         UserError: there is no mpiexec.
         ClusterError: the world failed or took too long.
     """
-    mpiexec = find_mpiexec()
-    kind = flavour(mpiexec)
     with tempfile.TemporaryDirectory(prefix="srlhpc-bench-") as name:
         attempt = AttemptPaths(Path(name))
         (attempt.folder / "case.json").write_text(json.dumps(case))
         script = attempt.folder / "rank.sh"
         script.write_text(f"trap '' USR1\nexec {shlex.join([sys.executable, '-m', module, name, str(ranks)])}\n")
         said = attempt.folder / "output"
-        with said.open("wb") as output:
-            process = subprocess.Popen(
-                mpiexec_command(mpiexec, kind, ranks, script),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=rank_environment(os.environ, attempt, kind),
-                start_new_session=True,
-                preexec_fn=die_with_parent,
-            )
+        process = start_mpiexec(attempt, ranks, script, said)
         try:
             process.wait(limit_seconds)
         except subprocess.TimeoutExpired:

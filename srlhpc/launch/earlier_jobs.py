@@ -40,7 +40,6 @@ def ended_before(paths: RunPaths, job: str, jobs: Sequence[Mapping[str, Any]]) -
     return None
 
 
-def was_cancelled(paths: RunPaths, job: str) -> bool:
-    """Whether `srlhpc cancel` has written down that this job is to end."""
-    jobs = (read_json(paths.slurm) or {}).get("jobs", [])
-    return any("cancelled" in each for each in jobs if str(each["id"]) == job)
+def cancelled_jobs(paths: RunPaths) -> set[str]:
+    """Jobs of which `srlhpc cancel` has written down that they are to end."""
+    return {str(job["id"]) for job in (read_json(paths.slurm) or {}).get("jobs", []) if "cancelled" in job}

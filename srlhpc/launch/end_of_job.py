@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 
 from srlhpc.launch.ending import Outcome, last_checkpoint
 from srlhpc.launch.job_signals import JobSignals
@@ -79,13 +80,17 @@ class EndOfJob:
 
     def _overdue(self) -> float | None:
         """The limit in seconds that the checkpoint has missed, if any."""
-        limits = [(self._signals.warned_at, self._checkpoint_seconds), (self._signals.terminated_at, _END_SECONDS)]
-        now = time.monotonic()
-        over = [seconds for since, seconds in limits if since is not None and now > since + seconds]
-        if over == [_END_SECONDS] and now < (self._signals.terminated_at or 0.0) + self._checkpoint_seconds:
-            # Only Slurm kills soon after TERM; `srlhpc cancel` leaves as much time as is left before a time limit.
-            return None if self._is_cancelled() else _END_SECONDS
-        return over[0] if over else None
+        now, warned, terminated = time.monotonic(), self._signals.warned_at, self._signals.terminated_at
+        if warned is not None and now > warned + self._checkpoint_seconds:
+            return self._checkpoint_seconds
+        if terminated is not None and now > terminated + self._end_seconds:
+            return self._end_seconds
+        return None
+
+    @cached_property
+    def _end_seconds(self) -> float:
+        """After TERM. Only Slurm kills soon; `srlhpc cancel`, which says so first, leaves as much as a warning does."""
+        return max(_END_SECONDS, self._checkpoint_seconds) if self._is_cancelled() else _END_SECONDS
 
     def was_announced(self, attempt: AttemptPaths) -> bool:
         """Whether somebody wants the nodes back, be it for the time limit or for another job."""

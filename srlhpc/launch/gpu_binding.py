@@ -1,12 +1,13 @@
-"""Which GPUs of its node a rank sees. The environment is given and returned; nothing here loads a GPU library.
+"""Which GPUs of its node a rank sees. The environment is given; nothing here loads a GPU library.
 
-Libraries read these variables once, when they are loaded, so they are set before MPI starts and torch is imported.
+torch reads these variables once, when it is loaded, so they are set before. MPI may have started already
+(`mpi_first`); it is told to leave GPUs alone.
 Names are taken as they are granted: `0`, `GPU-8932f937-...`, `MIG-...`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 from srlhpc.launch.allocation import Allocation
@@ -59,6 +60,14 @@ def bound(environment: Mapping[str, str], chosen: Sequence[str]) -> dict[str, st
         # must not stay, but what a user has set apart must.
         kept |= {ROCR: environment[ROCR]}
     return kept | {variable: ",".join(chosen)}
+
+
+def bind(environment: MutableMapping[str, str], chosen: Sequence[str]) -> None:
+    """Changes an environment to `bound(environment, chosen)`."""
+    narrowed = bound(environment, chosen)
+    for variable in set(environment) - set(narrowed):
+        del environment[variable]
+    environment.update(narrowed)
 
 
 def own_gpus(granted: Sequence[str], shares: Sequence[float], place: int) -> tuple[str, ...]:

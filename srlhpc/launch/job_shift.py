@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.allocation import Allocation
-from srlhpc.launch.earlier_jobs import close_lost_attempt, ended_before, was_cancelled
+from srlhpc.launch.earlier_jobs import cancelled_jobs, close_lost_attempt, ended_before
 from srlhpc.launch.end_of_job import EndOfJob
 from srlhpc.launch.ending import Outcome, amend_end, last_checkpoint, summary
 from srlhpc.launch.failures import first_kind
@@ -88,7 +88,7 @@ class JobShift:
             self._progress.say(f"job {self._job}: run {self._paths.name} is {ended.state} ({ended.reason}) already")
             return ended
         if self._is_cancelled():
-            return self._leave_cancelled()
+            return self._leave_cancelled("cancelled")
         if lost is not None:
             job = (read_json(lost.attempt) or {}).get("job", self._job)
             sweep_nodes(lost, job, self._allocation)
@@ -96,13 +96,20 @@ class JobShift:
 
     def _is_cancelled(self) -> bool:
         """Whether `srlhpc cancel` has been told of this job."""
-        return was_cancelled(self._paths, self._job)
+        return self._job in cancelled_jobs(self._paths)
 
-    def _leave_cancelled(self) -> Outcome:
-        outcome = Outcome("interrupted", "cancelled", f"cancelled; {last_checkpoint(self._paths)}")
+    def _leave_cancelled(self, what: str) -> Outcome:
+        """Ends for good; the last attempt, which may have been to go on, says so."""
+        outcome = self._cancelled(what)
+        self._amend(outcome)
+        return self._leave(outcome, "end")
+
+    def _cancelled(self, what: str) -> Outcome:
+        return Outcome("interrupted", "cancelled", f"{what}; {last_checkpoint(self._paths)}")
+
+    def _amend(self, outcome: Outcome) -> None:
         if last := self._paths.last_attempt():
             amend_end(last, outcome)
-        return self._leave(outcome, "end")
 
     def _attempts(self) -> Outcome:
         try:
@@ -132,7 +139,7 @@ class JobShift:
             if decision != "restart":
                 return self._leave(outcome, decision)
             if self._has_lost_a_part():
-                return self._leave_in_part()
+                return self._leave_cancelled(f"a part of job {self._job} was cancelled")
             self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
             self._pause(pause_seconds(restarts))
             restarts += 1
@@ -145,13 +152,6 @@ class JobShift:
             return False
         self._pause(_TOLD_SECONDS)
         return not self._signals.any
-
-    def _leave_in_part(self) -> Outcome:
-        message = f"a part of job {self._job} was cancelled; {last_checkpoint(self._paths)}"
-        outcome = Outcome("interrupted", "cancelled", message)
-        if last := self._paths.last_attempt():
-            amend_end(last, outcome)
-        return self._leave(outcome, "end")
 
     def _leave_without_attempt(self) -> Outcome:
         """The end was announced while nothing ran: there is nothing to write."""
@@ -199,15 +199,15 @@ class JobShift:
     def _leave(self, outcome: Outcome, decision: NextStep) -> Outcome:
         if decision == "requeue":
             before, outcome = outcome, self._requeue(outcome)
-            if outcome != before and (last := self._paths.last_attempt()):
-                amend_end(last, outcome)
+            if outcome != before:
+                self._amend(outcome)
         self._progress.say(summary(self._paths, outcome))
         return outcome
 
     def _requeue(self, outcome: Outcome) -> Outcome:
         """Puts the job back into the queue; the outcome tells if that was not possible or not right."""
         if self._is_cancelled():
-            return Outcome("interrupted", "cancelled", f"cancelled; {last_checkpoint(self._paths)}")
+            return self._cancelled("cancelled")
         if refused := refusal(self._job, self._cluster, os.environ):
             return replace(outcome, message=f"{outcome.message}; {refused}")
         self._progress.say(f"requeueing job {self._job} ({outcome.reason}); {last_checkpoint(self._paths)}")

@@ -61,13 +61,28 @@ def start_ranks(
     """
     script = attempt.folder / "rank.sh"
     script.write_text(rank_script(attempt, ranks, program))
+    return start_mpiexec(attempt, len(ranks), script, attempt.logs / "mpiexec.log")
+
+
+def start_mpiexec(attempt: AttemptPaths, ranks: int, script: Path, output: Path) -> subprocess.Popen[bytes]:
+    """Starts a shell script on so many ranks, in a session of its own that ends with this process.
+
+    Args:
+        attempt: whose processes they are.
+        ranks: size of the world.
+        script: what each rank runs.
+        output: a file that what mpiexec and the ranks say is added to.
+
+    Raises:
+        UserError: there is no mpiexec.
+    """
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
-    with open(attempt.logs / "mpiexec.log", "ab") as log:
+    with open(output, "ab") as said:
         return subprocess.Popen(
-            mpiexec_command(mpiexec, kind, len(ranks), script),
+            mpiexec_command(mpiexec, kind, ranks, script),
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=said,
             stderr=subprocess.STDOUT,
             env=rank_environment(os.environ, attempt, kind),
             start_new_session=True,

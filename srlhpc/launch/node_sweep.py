@@ -17,6 +17,7 @@ from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.processes import is_used
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.launch.shared_memory import FOLDER, mpich_names, remove_leftovers
+from srlhpc.launch.srun_step import over_components
 
 _STEPS = 100
 """A job has started fewer steps than that before one of them got through its start."""
@@ -43,14 +44,9 @@ def sweep_nodes(attempt: AttemptPaths, job: str, allocation: Allocation) -> str 
 
 def sweep_command(allocation: Allocation, program: Sequence[str]) -> list[str]:
     """One step with one task on every node."""
-    command = ["srun"]
-    for number, component in enumerate(allocation.components):
-        command += [":"] if number else []
-        command += [f"--het-group={number}"] if len(allocation.components) > 1 else []
-        nodes = component.nodes
-        command += ["--mpi=none", "--overlap", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
-        command += ["--cpu-bind=none", *program]
-    return command
+    options = ["--mpi=none", "--overlap", "--ntasks-per-node=1", "--cpu-bind=none"]
+    counts = [component.nodes for component in allocation.components]
+    return over_components([[*options, f"--nodes={nodes}", f"--ntasks={nodes}", *program] for nodes in counts])
 
 
 def sweep_here(attempt: AttemptPaths, job: str) -> list[Path]:

@@ -23,7 +23,7 @@ from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
-from srlhpc.launch.gpu_binding import GpuError, bound, device_files, gpus_of_rank, visible_gpus
+from srlhpc.launch.gpu_binding import GpuError, bind, device_files, gpus_of_rank, visible_gpus
 from srlhpc.launch.local import RANK_VARIABLE, STEP_VARIABLE
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -149,7 +149,7 @@ def _backoff(here: RankPlan) -> Backoff:
 
 
 def _bind_gpus(made: Plan, rank: int, paths: RunPaths) -> None:
-    """Lets this process see its own GPUs only. MPI and torch look when they are loaded, so it comes before both.
+    """Lets this process see its own GPUs only. torch looks when it is loaded, so it comes before.
 
     Raises:
         GpuError: the node grants fewer than planned.
@@ -157,12 +157,8 @@ def _bind_gpus(made: Plan, rank: int, paths: RunPaths) -> None:
     assert "torch" not in sys.modules
     allocation = Allocation.from_json(read_json(paths.allocation) or {}) if STEP_VARIABLE in os.environ else None
     chosen = gpus_of_rank(made, rank, allocation, os.environ, device_files())
-    if chosen is None:
-        return
-    environment = bound(os.environ, chosen)
-    for variable in set(os.environ) - set(environment):
-        del os.environ[variable]
-    os.environ.update(environment)
+    if chosen is not None:
+        bind(os.environ, chosen)
 
 
 def _gpus() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from srlhpc.data.atomic import read_json
+from srlhpc.launch.earlier_jobs import cancelled_jobs
 from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.lease import Holder, read_lease
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -102,11 +103,6 @@ def _extended(paths: RunPaths, end: Mapping[str, Any] | None) -> bool:
     return end is not None and max(submitted, default=0.0) > float(end.get("time", 0.0))
 
 
-def _cancelled(paths: RunPaths) -> set[str]:
-    """Jobs that `srlhpc cancel` took out of the queue."""
-    return {str(job["id"]) for job in (read_json(paths.slurm) or {}).get("jobs", []) if "cancelled" in job}
-
-
 def _ranks_planned(paths: RunPaths, attempt: AttemptPaths | None) -> int | None:
     if attempt:
         return (read_json(attempt.attempt) or {}).get("ranks")
@@ -124,7 +120,7 @@ def _ending(
     if ids and (waits or started is None or started.get("job")) and not (holder and holder.job is None):
         end = (read_json(attempt.end) or read_json(attempt.outcome)) if attempt else None
         renewed = holder.renewed if holder else 0.0
-        extended, cancelled = _extended(paths, end), _cancelled(paths)
+        extended, cancelled = _extended(paths, end), cancelled_jobs(paths)
         ending = slurm_state(ids, started, end, renewed, jobs, extended=extended, cancelled=cancelled)
         if ending.state == "failed" and (words := out_of_memory(slurm_words(paths, attempt))):
             return "out of memory", None, f"{words}; {ending.message}"

@@ -71,12 +71,24 @@ def srun_command(allocation: Allocation, plugin: str, script: Path) -> list[str]
 
     The script is given what to add to Slurm's number of a task to get the rank.
     """
-    command, started = ["srun"], 0
-    for number, component in enumerate(allocation.components):
-        command += [":"] if number else []
-        command += [f"--het-group={number}"] if len(allocation.components) > 1 else []
-        command += [*_options(component, plugin), "sh", str(script), str(component.first_rank - started)]
+    parts, started = [], 0
+    for component in allocation.components:
+        parts.append([*_options(component, plugin), "sh", str(script), str(component.first_rank - started)])
         started += component.ranks
+    return over_components(parts)
+
+
+def over_components(parts: Sequence[Sequence[str]]) -> list[str]:
+    """The srun command of one step: `srun PART`, or `srun --het-group=0 PART : --het-group=1 PART`.
+
+    Args:
+        parts: options and program for each component of the job.
+    """
+    command = ["srun"]
+    for number, part in enumerate(parts):
+        command += [":"] if number else []
+        command += [f"--het-group={number}"] if len(parts) > 1 else []
+        command += part
     return command
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from srlhpc.data.atomic import read_json, write_json
-from srlhpc.launch.earlier_jobs import close_lost_attempt, ended_before
+from srlhpc.launch.earlier_jobs import cancelled_jobs, close_lost_attempt, ended_before
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
 
@@ -58,3 +58,9 @@ def test_finished_run_then_jobs_submitted_before_its_end_have_nothing_to_do(atte
 def test_run_that_has_not_finished_then_there_is_work(attempt: AttemptPaths, state: str) -> None:
     write_json(attempt.end, {"state": state, "reason": "", "message": "", "time": 100.0})
     assert ended_before(run_of(attempt), "17", [job("17", 1.0)]) is None
+
+
+def test_job_when_marked_by_cancel_then_that_one_is_cancelled(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path)
+    write_json(paths.slurm, {"jobs": [{"id": "7", "cancelled": 1.0}, {"id": "8"}]})
+    assert cancelled_jobs(paths) == {"7"}

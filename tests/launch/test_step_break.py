@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.data.atomic import write_json
-from srlhpc.launch.earlier_jobs import was_cancelled
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_attempt import StepBreak
 
@@ -34,10 +32,3 @@ def test_step_when_aborted_then_failed_after_the_patience(attempt: AttemptPaths)
     outcome = StepBreak(attempt, patience_seconds=0.0)()
     assert outcome is not None
     assert (outcome.state, outcome.reason) == ("failed", "terminated")
-
-
-def test_job_when_marked_by_cancel_then_that_one_is_cancelled(tmp_path: Path) -> None:
-    paths = RunPaths(tmp_path)
-    write_json(paths.slurm, {"jobs": [{"id": "7", "cancelled": 1.0}, {"id": "8"}]})
-    assert was_cancelled(paths, "7")
-    assert not was_cancelled(paths, "8")

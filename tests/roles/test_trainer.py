@@ -130,8 +130,13 @@ def test_older_blocks_than_the_lag_limit_are_dropped_and_counted() -> None:
     assert training.algorithm.batches[2].versions.tolist() == [[1, 1, 2, 2]] * T
 
 
-def test_block_that_comes_during_an_update_counts_as_trained_after_it() -> None:
-    training = Training(max_policy_lag=0)
+@pytest.mark.parametrize(
+    "settings", [{"max_policy_lag": 0}, {"uses": 3, "max_policy_lag": 2}], ids=["used once", "used three times"]
+)
+def test_block_that_comes_during_an_update_counts_as_trained_after_all_uses_of_its_batch(
+    settings: dict[str, int],
+) -> None:
+    training = Training(**settings)
     full(training)
     training.poll(3)
     training.send(version=0)
@@ -207,15 +212,6 @@ def test_batch_that_has_become_too_old_is_not_used_again() -> None:
     full(training, version=2)
     training.poll(90)
     assert [batch.version for batch in training.algorithm.batches] == [0, 1, 2, 3, 4]
-
-
-def test_block_is_dropped_if_it_will_be_too_old_after_the_uses_of_the_batch_before() -> None:
-    training = Training(uses=3, max_policy_lag=2)
-    full(training)
-    training.poll(3)
-    training.send(version=0)
-    training.poll(1)
-    assert training.trainer.counters()["dropped_fragments"] == E * A
 
 
 def test_grants_wait_until_a_batch_is_used_up() -> None:

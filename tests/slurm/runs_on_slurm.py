@@ -25,6 +25,7 @@ signal_lead_seconds: 40
 time_minutes: 10
 roles: {default: {partition: low}}
 """
+LAB_PROFILE = (ROOT / "jobs" / "clusters" / "lab.yaml").read_text()
 ENDLESS = ("stop.return_mean=null", "stop.steps=1000000000", "trainers.device=cpu", "checkpoint.every_seconds=2")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from srlhpc.launch.slurm import run_slurm
-from tests.slurm.runs_on_slurm import ROOT, lab_folder, shared_memory_of_nodes
+from tests.slurm.runs_on_slurm import LAB_PROFILE, ROOT, lab_folder, shared_memory_of_nodes
 
 pytestmark = [
     pytest.mark.slurm,
@@ -68,7 +68,7 @@ def doctor(folder: Path, profile: str | None = None, *arguments: str) -> tuple[i
 
 
 def test_cluster_when_healthy_then_only_the_fake_gpus_are_a_warning(tmp_path: Path) -> None:
-    code, found = doctor(tmp_path, (ROOT / "jobs" / "clusters" / "lab.yaml").read_text())
+    code, found = doctor(tmp_path, LAB_PROFILE)
     warned = {what for what, text in found.items() if not text.startswith("ok ")}
     assert warned == {"GPUs"}, found
     assert "has no CUDA: trainers would compute on the CPU" in found["GPUs"]

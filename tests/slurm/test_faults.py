@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from srlhpc.launch.slurm import run_slurm
-from tests.slurm.runs_on_slurm import ENDLESS, PROFILE, ROOT, SlurmRun, lab_folder
+from tests.slurm.runs_on_slurm import ENDLESS, LAB_PROFILE, PROFILE, SlurmRun, lab_folder
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
 
@@ -165,9 +165,8 @@ def test_controller_when_silent_then_training_and_status_go_on(submit: Callable[
 
 
 def test_heterogeneous_job_then_one_world_with_roles_where_the_plan_said(submit: Callable[..., SlurmRun]) -> None:
-    lab = (ROOT / "jobs" / "clusters" / "lab.yaml").read_text()
     size = ("trainers.ranks=2", "actors.ranks=4", "actors.environments=4", "trainers.device=cpu")
-    run = submit(*size, profile=lab)
+    run = submit(*size, profile=LAB_PROFILE)
     run.wait(lambda: run.status.get("ranks_alive") == 8)
     hosts = {rank["label"]: rank["host"] for rank in run.status["ranks"]}
     run.wait_for_state("finished", seconds=120.0)
@@ -179,8 +178,7 @@ def test_heterogeneous_job_then_one_world_with_roles_where_the_plan_said(submit:
 def test_actor_on_another_node_when_killed_then_training_goes_on_in_the_same_attempt(
     submit: Callable[..., SlurmRun],
 ) -> None:
-    lab = (ROOT / "jobs" / "clusters" / "lab.yaml").read_text()
-    run = submit(*ENDLESS, "actors.ranks=4", profile=lab)
+    run = submit(*ENDLESS, "actors.ranks=4", profile=LAB_PROFILE)
     run.wait_until_trains()
     os.kill(next(int(rank["pid"]) for rank in run.status["ranks"] if rank["label"] == "actor-3"), signal.SIGKILL)
     run.wait(lambda: run.status.get("ranks_alive") == 6)
@@ -190,8 +188,7 @@ def test_actor_on_another_node_when_killed_then_training_goes_on_in_the_same_att
 
 
 def test_component_when_cancelled_by_itself_then_the_run_ends_and_says_so(submit: Callable[..., SlurmRun]) -> None:
-    lab = (ROOT / "jobs" / "clusters" / "lab.yaml").read_text()
-    run = submit(*ENDLESS, profile=lab)
+    run = submit(*ENDLESS, profile=LAB_PROFILE)
     run.wait_until_trains()
     run_slurm(["scancel", f"{run.job}+1"])
     run.wait_for_state("cancelled", seconds=120.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.openmpi import openmpi_python
-from tests.slurm.runs_on_slurm import ENDLESS, PROFILE, ROOT, SlurmRun, lab_folder
+from tests.slurm.runs_on_slurm import ENDLESS, LAB_PROFILE, PROFILE, SlurmRun, lab_folder
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
 
@@ -30,7 +30,7 @@ def pids_of_nodes() -> list[Path]:
 
 
 def test_heterogeneous_job_on_open_mpi_then_one_world_that_solves(submit: Callable[..., SlurmRun]) -> None:
-    profile = on_open_mpi((ROOT / "jobs" / "clusters" / "lab.yaml").read_text())
+    profile = on_open_mpi(LAB_PROFILE)
     size = ("trainers.ranks=2", "actors.ranks=4", "actors.environments=4", "trainers.device=cpu")
     run = submit(*size, profile=profile)
     run.wait(lambda: run.status.get("ranks_alive") == 8)

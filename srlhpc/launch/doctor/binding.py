@@ -8,7 +8,7 @@ from typing import Any
 
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.doctor.reports import CheckedRank
-from srlhpc.launch.gpu_binding import GpuError, bound, device_files, own_gpus, shared_gpus, visible_gpus
+from srlhpc.launch.gpu_binding import GpuError, bind, device_files, own_gpus, shared_gpus, visible_gpus
 from srlhpc.launch.gpu_shares import gpus_of_node
 
 
@@ -30,8 +30,5 @@ def bind_gpus(ranks: Sequence[CheckedRank], rank: int, allocation: Mapping[str, 
             chosen = own_gpus(granted, shares, beside.index(rank))
         except GpuError:
             chosen = ()
-    environment = bound(os.environ, chosen)
-    for variable in set(os.environ) - set(environment):
-        del os.environ[variable]
-    os.environ.update(environment)
+    bind(os.environ, chosen)
     return {"granted": len(granted), "needed": needed, "bound": len(chosen)}
