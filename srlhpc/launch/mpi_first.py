@@ -18,6 +18,8 @@ def main() -> int:
     """Runs `main(arguments)` of the module that the command line names; returns its exit code."""
     module, *arguments = sys.argv[1:]
     if is_started_by_slurm(os.environ):
+        # This rank has not been bound to its GPUs yet, and MPI is never given memory of theirs.
+        os.environ.setdefault("MPIR_CVAR_ENABLE_GPU", "0")
         begin_mpi()
     code: int = importlib.import_module(module).main(arguments)
     return code
