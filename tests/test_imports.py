@@ -39,6 +39,7 @@ WITHOUT_TORCH = [
     "srlhpc.cli.bench",
     "srlhpc.launch.doctor.examination",
     "srlhpc.launch.doctor.node_check",
+    "srlhpc.launch.doctor.node_look",
     "srlhpc.cli.cluster",
     "srlhpc.cli.dry_run",
     "srlhpc.cli.spec",

@@ -9,12 +9,19 @@ import pytest
 
 from srlhpc.bench.processes import cpu_seconds, pss_bytes, tree, variable_of
 
-PROGRAM = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
+CHILD = """
+import time
+while time.process_time() < 0.15:
+    pass
+print(1, flush=True)
+input()
+"""
+PROGRAM = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!r}])"
 
 
 @pytest.fixture
 def parent() -> Iterator[int]:
-    """A process with one below it, both waiting."""
+    """A process with one below it that has computed for 0.1 s; both wait."""
     environment = os.environ | {"SRLHPC_TEST_MARK": "here"}
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -31,7 +38,7 @@ def test_tree_is_the_process_and_what_it_started(parent: int) -> None:
 
 
 def test_processes_have_used_cpu_time_and_memory(parent: int) -> None:
-    assert sum(map(cpu_seconds, tree(parent))) > 0
+    assert 0.1 <= sum(map(cpu_seconds, tree(parent))) < 10
     assert pss_bytes(tree(parent)) > 2_000_000
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from typing import Any
 
+from srlhpc.data.atomic import read_json
 from srlhpc.launch.allocation import Allocation
-from srlhpc.launch.doctor.reports import CheckedRank
+from srlhpc.launch.doctor.reports import WorkFolder
 from srlhpc.launch.gpu_binding import GpuError, bind, device_files, own_gpus, shared_gpus, visible_gpus
 from srlhpc.launch.gpu_shares import gpus_of_node
 
 
-def bind_gpus(ranks: Sequence[CheckedRank], rank: int, allocation: Mapping[str, Any] | None) -> dict[str, Any]:
+def bind_gpus(work: WorkFolder, rank: int) -> dict[str, Any]:
     """Narrows this process's environment to the GPUs of its rank, before anything loads torch.
 
     Returns:
         granted: how many the node gives; needed: how many its ranks were planned with; bound: how many this rank sees.
     """
+    ranks, allocation = work.read_ranks(), (read_json(work.check) or {}).get("allocation")
     granted, needed = visible_gpus(os.environ, device_files()), 0
     if allocation is None:
         chosen = shared_gpus(granted, [each.needs_torch for each in ranks], rank)

@@ -23,7 +23,7 @@ _AFTER_FAILURE_SECONDS = 5.0
 def check_program(work: WorkFolder, interpreter: str = sys.executable) -> list[str]:
     """The command of a rank."""
     locking = [f"{name}={value}" for name, value in LOCKING.items()]
-    return ["env", *locking, interpreter, "-m", "srlhpc.launch.doctor.node_check", str(work.folder)]
+    return ["env", *locking, interpreter, "-m", "srlhpc.launch.doctor.node_start", str(work.folder)]
 
 
 def run_here(work: WorkFolder, limit_seconds: float = STEP_SECONDS) -> tuple[list[RankReport], str]:

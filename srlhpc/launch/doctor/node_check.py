@@ -1,6 +1,6 @@
 """What one rank of a check does: it uses everything that a rank of a run will use, and writes down what it saw.
 
-Run as `python -m srlhpc.launch.doctor.node_check WORK` under the launchers of a run.
+`node_start` runs it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,12 +18,9 @@ import numpy as np
 from srlhpc.comm.mpi import MpiWorld, all_gather, finalize_or_exit, start_mpi, wait
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.node_window import share_on_node
-from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.doctor.binding import bind_gpus
 from srlhpc.launch.doctor.folder_probe import hold_locked, said, try_locked
-from srlhpc.launch.doctor.machine import machine_facts
-from srlhpc.launch.doctor.reports import CheckedRank, WorkFolder
-from srlhpc.launch.local import RANK_VARIABLE
+from srlhpc.launch.doctor.reports import CheckedRank, Stages, WorkFolder
 from srlhpc.launch.shared_memory import write_down_names
 
 START_SECONDS = 60.0
@@ -32,33 +28,14 @@ CLOCK_ROUNDS = 5
 _WINDOW_NUMBERS = 1 << 20
 
 
-class Stages:
-    """The report of this rank, replaced on disk at every stage."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._content: dict[str, Any] = {}
-
-    def enter(self, stage: str, **facts: Any) -> None:
-        """Says what comes next, and what was seen before."""
-        self.add(stage=stage, **facts)
-
-    def add(self, **facts: Any) -> None:
-        self._content |= facts
-        write_json(self._path, self._content)
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs one rank of the check; returns its exit code."""
     work = WorkFolder(Path(arguments[0]))
-    ranks = work.read_ranks()
-    here = ranks[int(os.environ[RANK_VARIABLE])]
+    ranks, here = work.read_ranks(), work.this_rank()
     stages = Stages(work.report(here.rank))
-    gpus = bind_gpus(ranks, here.rank, (read_json(work.check) or {}).get("allocation"))
+    bind_gpus(work, here.rank)
     try:
-        stages.enter("start", host=machine_facts(work.folder) | gpus, library=MPI.Get_library_version().strip(" \0\n"))
         write_down_names(work.attempt)
-        stages.enter("the start of MPI")
         world = start_mpi(len(ranks), rank=here.rank, timeout_seconds=START_SECONDS)
         _work(stages, work, ranks, here, world)
     except Exception as error:
@@ -143,7 +120,3 @@ def _owners(world: MpiWorld, gpu: dict[str, Any]) -> list[int]:
     own = hashlib.sha256(gpu["identity"].encode()).digest() if "identity" in gpu else bytes(32)
     everyone = [row.tobytes() for row in all_gather(world.comm, np.frombuffer(own, np.uint8), START_SECONDS)]
     return [rank for rank, row in enumerate(everyone) if any(row) and everyone.index(row) == rank]
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -9,12 +9,14 @@ WORK/check.json       the ranks, and for a job its profile and allocation
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.local import RANK_VARIABLE
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
 
@@ -76,6 +78,26 @@ class WorkFolder:
 
     def read_ranks(self) -> list[CheckedRank]:
         return [CheckedRank(**entry) for entry in (read_json(self.check) or {})["ranks"]]
+
+    def this_rank(self) -> CheckedRank:
+        """The rank that this process is."""
+        return self.read_ranks()[int(os.environ[RANK_VARIABLE])]
+
+
+class Stages:
+    """The report of this rank, replaced on disk at every stage; it goes on from what is there."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._content: dict[str, Any] = read_json(path) or {}
+
+    def enter(self, stage: str, **facts: Any) -> None:
+        """Says what comes next, and what was seen before."""
+        self.add(stage=stage, **facts)
+
+    def add(self, **facts: Any) -> None:
+        self._content |= facts
+        write_json(self._path, self._content)
 
 
 @dataclass(frozen=True)

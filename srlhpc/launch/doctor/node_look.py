@@ -1,0 +1,25 @@
+"""Writes down what the machine of one rank is like, before MPI starts there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from srlhpc.comm.mpi_library import MPI
+from srlhpc.launch.doctor.binding import bind_gpus
+from srlhpc.launch.doctor.machine import machine_facts
+from srlhpc.launch.doctor.reports import Stages, WorkFolder
+
+
+def main(folder: str) -> None:
+    """Looks around for this process's rank of the check in a folder."""
+    work = WorkFolder(Path(folder))
+    here = work.this_rank()
+    stages = Stages(work.report(here.rank))
+    gpus = bind_gpus(work, here.rank)
+    stages.enter("start", host=machine_facts(work.folder) | gpus, library=MPI.Get_library_version().strip(" \0\n"))
+    stages.enter("the start of MPI")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
