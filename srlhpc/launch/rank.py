@@ -23,6 +23,7 @@ from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
+from srlhpc.launch.freed_memory import keep_freed_memory
 from srlhpc.launch.gpu_binding import GpuError, bind, device_files, gpus_of_rank, visible_gpus
 from srlhpc.launch.local import RANK_VARIABLE, STEP_VARIABLE
 from srlhpc.launch.ranks import Plan, RankPlan
@@ -44,6 +45,7 @@ FINALIZE_SECONDS_WITHOUT_ALL = 0.5
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one rank; returns its exit code."""
+    keep_freed_memory()
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder, number = arguments

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from srlhpc.policies.activations import tanh
 from srlhpc.policies.images import Convolution, output_size
 from srlhpc.policies.observations import Encoded
 
@@ -21,7 +22,7 @@ Activation = Literal["tanh", "relu"]
 
 _Layer = TypeVar("_Layer", nn.Linear, nn.Conv2d)
 
-_ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
+_ACTIVATIONS = {"tanh": tanh, "relu": torch.relu}
 
 
 class Torso(nn.Module):
