@@ -18,7 +18,7 @@ def tanh(x: Tensor) -> Tensor:
         return torch.tanh(x)
     if not (x.requires_grad and torch.is_grad_enabled()):
         return _by_numpy(x)
-    y: Tensor = _Tanh.apply(x)
+    y: Tensor = _Tanh.apply(x)  # type: ignore[no-untyped-call]
     return y
 
 
@@ -38,4 +38,5 @@ class _Tanh(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (y,) = ctx.saved_tensors
-        return torch.ops.aten.tanh_backward(gradient, y)
+        result: Tensor = torch.ops.aten.tanh_backward(gradient, y)
+        return result

@@ -36,12 +36,12 @@ def clipped_surrogate(
         valid: bool, the same shape.
         clip_ratio: eps.
     """
-    return Surrogate(*_ClippedSurrogate.apply(log_probs, old_log_probs, advantages, valid, clip_ratio))
+    return Surrogate(*_ClippedSurrogate.apply(log_probs, old_log_probs, advantages, valid, clip_ratio))  # type: ignore[no-untyped-call]
 
 
 def value_loss(values: Tensor, targets: Tensor, valid: Tensor) -> Tensor:
     """Sum of 0.5 * (V - target)^2 over valid entries."""
-    loss: Tensor = _ValueLoss.apply(values, targets, valid)
+    loss: Tensor = _ValueLoss.apply(values, targets, valid)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -79,7 +79,7 @@ class _ClippedSurrogate(torch.autograd.Function):
         return -torch.minimum(gains, clipped_gains).sum(), kl, (sizes > clip_ratio).sum(), sizes.max()
 
     @staticmethod
-    def backward(ctx: Any, loss: Tensor, *others: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = ctx.saved_tensors
         return gradient * loss, None, None, None, None
 

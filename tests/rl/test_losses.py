@@ -37,6 +37,17 @@ def test_surrogate_with_equal_policies_has_the_policy_gradient_and_no_divergence
     assert (found.kl.item(), found.clipped.item(), found.max_deviation.item()) == (0.0, 0, 0.0)
 
 
+def test_surrogate_has_the_gradient_of_its_definition() -> None:
+    log_ratios = torch.tensor([-0.5, -0.1, 0.0, 0.1, 0.5]).repeat(2).requires_grad_()
+    advantages = torch.tensor([2.0] * 5 + [-2.0] * 5)
+    valid = torch.ones(10, dtype=torch.bool)
+    found = clipped_surrogate(log_ratios, torch.zeros(10), advantages, valid, clip_ratio=0.25)
+    ratios = log_ratios.exp()
+    defined = -torch.minimum(ratios * advantages, ratios.clamp(0.75, 1.25) * advantages).sum()
+    (gradient,) = torch.autograd.grad(3 * found.loss, log_ratios)
+    torch.testing.assert_close(gradient, torch.autograd.grad(3 * defined, log_ratios)[0])
+
+
 def test_surrogate_gains_nothing_outside_the_clip_range() -> None:
     log_probs = torch.tensor([2.0, -2.0]).log1p().nan_to_num(-1.0).requires_grad_()
     found = clipped_surrogate(log_probs, torch.zeros(2), torch.tensor([1.0, -1.0]), ALL[:2], clip_ratio=0.2)
@@ -69,6 +80,13 @@ def test_invalid_entries_reach_no_sum_and_no_gradient(rubbish: float) -> None:
 
 def test_value_loss_is_half_the_sum_of_squares() -> None:
     assert value_loss(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0]), ALL[:2]).item() == 0.5 * (4 + 9)
+
+
+def test_value_loss_has_the_error_as_its_gradient() -> None:
+    values = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    valid = torch.tensor([True, True, False])
+    (gradient,) = torch.autograd.grad(2 * value_loss(values, torch.tensor([4.0, 0.5, 9.0]), valid), values)
+    assert gradient.tolist() == [-6.0, 3.0, 0.0]
 
 
 def clipped(value: float, old: float, target: float) -> Tensor:
