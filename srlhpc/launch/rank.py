@@ -45,7 +45,6 @@ FINALIZE_SECONDS_WITHOUT_ALL = 0.5
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one rank; returns its exit code."""
-    keep_freed_memory()
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder, number = arguments
@@ -54,6 +53,9 @@ def main(arguments: Sequence[str]) -> int:
     made = read_plan(paths, attempt)
     write_down_names(attempt)
     planned = int(os.environ[RANK_VARIABLE])
+    if planned:
+        # Not the coordinator, which is idle but for checkpoints.
+        keep_freed_memory()
     try:
         _bind_gpus(made, planned, paths)
         world = start_mpi(len(made.ranks), rank=planned)
