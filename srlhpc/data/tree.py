@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 Tree = Mapping[str, Any]
 """Nested mappings of numpy arrays, numbers, text, booleans and None."""
 
-_ROOM_BYTES = 4096
-
 
 def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every leaf with its path, in order."""
@@ -27,16 +25,8 @@ def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield (*prefix, name), value
 
 
-def encode_tree(tree: Tree, into: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
-    """Flat bytes that `decode_tree` turns back; arrays are copied once.
-
-    Args:
-        tree: may change afterwards.
-        into: memory to write to if it is large enough; fresh memory costs more than the copy, by its page faults.
-
-    Returns:
-        The bytes: the start of `into`, or of new memory (`base`) that has room for numbers with more digits.
-    """
+def encode_tree(tree: Tree) -> list[NDArray[np.uint8]]:
+    """Flat bytes, one piece after another, that `decode_tree` turns back; arrays are not copied, so they are live."""
     head: list[dict[str, Any]] = []
     arrays: list[NDArray[Any]] = []
     for path, value in leaves(tree):
@@ -47,16 +37,11 @@ def encode_tree(tree: Tree, into: NDArray[np.uint8] | None = None) -> NDArray[np
             head.append({"path": path, "value": value.item() if isinstance(value, np.generic) else value})
     text = json.dumps(head).encode()
     parts = [np.array([len(text)], np.int64).view(np.uint8), np.frombuffer(text, np.uint8)]
-    parts += [array.reshape(-1).view(np.uint8) for array in arrays]
-    size = sum(part.size for part in parts)
-    if into is None or into.size < size:
-        into = np.empty(size + _ROOM_BYTES, np.uint8)
-    np.concatenate(parts, out=into[:size])
-    return into[:size]
+    return parts + [array.reshape(-1).view(np.uint8) for array in arrays]
 
 
 def decode_tree(data: NDArray[np.uint8]) -> dict[str, Any]:
-    """The tree that `encode_tree` turned into bytes; arrays are copies."""
+    """The tree whose `encode_tree` these bytes are, put together; arrays are copies."""
     length = int(data[:8].view(np.int64)[0])
     start = 8 + length
     tree: dict[str, Any] = {}

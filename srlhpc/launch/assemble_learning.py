@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from srlhpc.algorithms.algorithm import Context
+from srlhpc.algorithms.algorithm import Algorithm, Context
 from srlhpc.comm.channel import Fabric, Stream
 from srlhpc.comm.mpi import MpiWorld
 from srlhpc.comm.node_window import share_on_node
@@ -33,10 +33,10 @@ from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.roles.batches import Batches
 from srlhpc.roles.evaluator import Evaluator, Player
 from srlhpc.roles.grants import Granter
-from srlhpc.roles.parts import PartSender
+from srlhpc.roles.parts import PartSender, slots_of
 from srlhpc.roles.policy_server import PolicyServer, ServedPolicy
 from srlhpc.roles.staging import Staging
-from srlhpc.roles.trainer import Counters, Trainer, TrainerSettings, load_part
+from srlhpc.roles.trainer import Counters, Trainer, TrainerSettings, checkpoint_part, load_part
 
 LEADER_PATIENCE_SECONDS = 30.0
 
@@ -153,11 +153,15 @@ class LearningRoles:
             self._wiring.blocks(role),
             self._batches(name, device),
             source=self._source(name, role, vector_size(policy)) if first else None,
-            parts=PartSender(self._wiring.part_outbox(role)) if first else None,
+            parts=self._part_sender(role, policy, algorithm) if first else None,
             granter=self._granter(role) if plan.needs_grants(name) else None,
             counters=counters,
             feeders={actor.address for actor, _ in plan.groups_fed(role)},
         )
+
+    def _part_sender(self, role: RolePlan, policy: Policy, algorithm: Algorithm) -> PartSender:
+        slots = slots_of(checkpoint_part(policy, algorithm, Counters()))
+        return PartSender(self._wiring.part_outbox(role, slots))
 
     def _part(self, name: str) -> Mapping[str, Any]:
         assert self._restored is not None

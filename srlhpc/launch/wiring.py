@@ -129,10 +129,10 @@ class Wiring:
         }
         return self._fabric.inbox(links, TEXT, pool=min(64, 2 * len(links))), commands
 
-    def part_outbox(self, trainer: RolePlan) -> Outbox:
-        """A first trainer's way for its part of a checkpoint."""
+    def part_outbox(self, trainer: RolePlan, slots: int) -> Outbox:
+        """A first trainer's way for its part of a checkpoint; `slots` hold all of it."""
         link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
-        return self._fabric.outbox(link, CHUNK, slots=2)
+        return self._fabric.outbox(link, CHUNK, slots=slots)
 
     def part_inbox(self, trainer: RolePlan) -> Inbox:
         """The coordinator's end of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,43 +14,57 @@ from srlhpc.comm.protocol import CHUNK_BYTES, ChunkHeader
 from srlhpc.data.layout import HEADER_BYTES
 from srlhpc.data.tree import decode_tree, encode_tree
 
+_ROOM_BYTES = 1 << 16
+"""For numbers that get more digits."""
+
+
+def slots_of(tree: Mapping[str, Any]) -> int:
+    """Slots of an outbox that holds a whole part like this one."""
+    return -(-(sum(piece.size for piece in encode_tree(tree)) + _ROOM_BYTES) // CHUNK_BYTES)
+
 
 class PartSender:
-    """Copies a tree at once and sends it chunk by chunk while the owner goes on."""
+    """Copies a tree into the slots of its outbox at once; they leave while the owner goes on."""
 
     def __init__(self, outbox: Outbox) -> None:
+        """`outbox` has room for the whole part (`slots_of`)."""
         self._outbox = outbox
-        self._data: NDArray[np.uint8] | None = None
-        self._memory: NDArray[np.uint8] | None = None
-        self._sent = 0
-        self._number = 0
 
     @property
     def is_idle(self) -> bool:
-        return self._data is None and self._outbox.is_drained
+        return self._outbox.is_drained
 
     def begin(self, number: int, tree: Mapping[str, Any]) -> None:
-        """Starts checkpoint `number`; the tree may change from now on."""
-        assert self._data is None, "one part at a time"
-        self._data, self._sent, self._number = encode_tree(tree, self._memory), 0, number
-        # Kept for the next part, which has nearly the same size.
-        self._memory = self._data.base
+        """Sends checkpoint `number`; the tree may change from now on."""
+        self._outbox.poll()
+        pieces = deque(encode_tree(tree))
+        remaining = sum(piece.size for piece in pieces)
+        while remaining:
+            message = self._outbox.acquire()
+            assert message is not None, "one part at a time, and room for all of it"
+            length = min(remaining, CHUNK_BYTES)
+            _fill(message.fields["bytes"][:length], pieces)
+            remaining -= length
+            message.header[ChunkHeader.CHECKPOINT] = number
+            message.header[ChunkHeader.LENGTH] = length
+            message.header[ChunkHeader.REMAINING] = remaining
+            self._outbox.send(message, HEADER_BYTES + length)
 
     def poll(self) -> bool:
-        """Sends what there is room for."""
-        busy = self._outbox.poll()
-        while self._data is not None and (message := self._outbox.acquire()) is not None:
-            chunk = self._data[self._sent : self._sent + CHUNK_BYTES]
-            message.fields["bytes"][: len(chunk)] = chunk
-            self._sent += len(chunk)
-            message.header[ChunkHeader.CHECKPOINT] = self._number
-            message.header[ChunkHeader.LENGTH] = len(chunk)
-            message.header[ChunkHeader.REMAINING] = len(self._data) - self._sent
-            self._outbox.send(message, HEADER_BYTES + len(chunk))
-            if self._sent == len(self._data):
-                self._data = None
-            busy = True
-        return busy
+        """Lets what was sent leave."""
+        return self._outbox.poll()
+
+
+def _fill(target: NDArray[np.uint8], pieces: deque[NDArray[np.uint8]]) -> None:
+    """Moves bytes from the front of the pieces."""
+    start = 0
+    while start < target.size:
+        piece = pieces.popleft()
+        size = min(piece.size, target.size - start)
+        target[start : start + size] = piece[:size]
+        if size < piece.size:
+            pieces.appendleft(piece[size:])
+        start += size
 
 
 class PartReceiver:

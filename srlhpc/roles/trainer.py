@@ -304,12 +304,8 @@ class Trainer(Role):
         self._checkpoint_seconds += self._clock() - begun
 
     def part(self) -> dict[str, Any]:
-        """Parameters, optimiser and counters. On a CPU, arrays are the live ones: whoever keeps them copies them."""
-        return {
-            "parameters": {name: _array(tensor) for name, tensor in self._policy.state_dict().items()},
-            "optimizer": {name: _array(tensor) for name, tensor in self._algorithm.state().items()},
-            "counters": {**vars(self._totals), "version": self.version},
-        }
+        """This policy's part of a checkpoint (see `checkpoint_part`)."""
+        return checkpoint_part(self._policy, self._algorithm, self._totals)
 
     # --- role ----------------------------------------------------------------------------------------------------
 
@@ -375,6 +371,15 @@ class Trainer(Role):
 def _array(tensor: torch.Tensor) -> NDArray[Any]:
     array: NDArray[Any] = tensor.detach().cpu().numpy()
     return array
+
+
+def checkpoint_part(policy: Policy, algorithm: Algorithm, counters: Counters) -> dict[str, Any]:
+    """Parameters, optimiser and counters. On a CPU, arrays are the live ones: whoever keeps them copies them."""
+    return {
+        "parameters": {name: _array(tensor) for name, tensor in policy.state_dict().items()},
+        "optimizer": {name: _array(tensor) for name, tensor in algorithm.state().items()},
+        "counters": {**vars(counters), "version": counters.updates},
+    }
 
 
 def load_part(part: Mapping[str, Any], policy: Policy, algorithm: Algorithm) -> Counters:

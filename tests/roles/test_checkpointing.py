@@ -15,12 +15,12 @@ from srlhpc.comm.protocol import CHUNK, CHUNK_BYTES
 from srlhpc.data.checkpoint import Tree, read_checkpoint
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.roles.checkpointing import Checkpointing
-from srlhpc.roles.parts import PartReceiver, PartSender
+from srlhpc.roles.parts import PartReceiver, PartSender, slots_of
 
 
 def ends(source: int = 1) -> tuple[PartSender, PartReceiver]:
     fabric, link = InProcessFabric(), Link(Stream.PARTS, source, 0)
-    return PartSender(fabric.outbox(link, CHUNK, slots=2)), PartReceiver(fabric.inbox([link], CHUNK, pool=2))
+    return PartSender(fabric.outbox(link, CHUNK, slots=4)), PartReceiver(fabric.inbox([link], CHUNK, pool=2))
 
 
 def part(updates: int) -> dict[str, Any]:
@@ -145,6 +145,12 @@ def test_part_of_several_chunks_comes_back_whole() -> None:
     np.testing.assert_array_equal(tree["x"], array)
     sender.poll()
     assert sender.is_idle
+
+
+def test_slots_hold_a_part_whose_numbers_get_longer() -> None:
+    exact = {"x": np.zeros(CHUNK_BYTES - 200, np.uint8), "steps": 1}
+    assert slots_of(exact) == 2
+    assert slots_of({"x": np.zeros(3)}) == 1
 
 
 def test_part_may_change_while_it_is_sent() -> None:
