@@ -139,7 +139,7 @@ def ring(
 
 
 @command.command("trainer")
-@_actors_option(1)
+@_actors_option(2)
 @_run_options(10.0, 1, 2.0)
 def trainer(actors: int, warm: float, cores: int | None, seconds: float, repeats: int, as_json: bool) -> None:
     """Share of its time that a trainer computes, with and without prefetching."""

@@ -26,7 +26,7 @@ from srlhpc.comm.mpi_inbox import MpiRowInbox
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.mpi_outbox import MpiOutbox
 from srlhpc.comm.mpi_pool import MpiPoolInbox
-from srlhpc.comm.mpi_transport import begin_mpi
+from srlhpc.comm.mpi_start import begin_mpi
 from srlhpc.data.layout import Layout
 from srlhpc.objects import ClusterError, UserError
 
@@ -34,6 +34,8 @@ _LARGEST_MESSAGE_BYTES = 2**31 - 1
 _DIGEST_BYTES = 16
 _RANK_BYTES = 4
 _TEXT_BYTES = 2048
+_FIRST_PAUSE_SECONDS, _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS = 200e-6, 1.2, 50e-3
+"""Between polls for those who start late: hundreds of ranks that looked all the time would keep them from it."""
 _STREAM_LIMIT = 16
 """Streams that a tag can tell apart."""
 RENDEZVOUS_TAG = _STREAM_LIMIT - 1
@@ -123,7 +125,10 @@ def start_mpi(
     unlink_shared_memory()
     names = [row[_RANK_BYTES:] for row in sorted(row.tobytes() for row in everyone)]
     nodes = tuple(names.index(name) for name in names)
-    comm = MPI.COMM_WORLD.Split(0, number)
+    comm: MPI.Comm = MPI.COMM_WORLD
+    if any(int.from_bytes(row.tobytes()[:_RANK_BYTES], "big") != place for place, row in enumerate(everyone)):
+        # Only if need be: all ranks of a node spin until the last one has come.
+        comm = MPI.COMM_WORLD.Split(0, number)
     assert isinstance(comm, MPI.Intracomm)
     return MpiWorld(comm, number, size, nodes)
 
@@ -141,14 +146,15 @@ def wait(request: MPI.Request, timeout_seconds: float) -> None:
     Raises:
         ClusterError: it takes too long.
     """
-    deadline = time.monotonic() + timeout_seconds
+    deadline, pause = time.monotonic() + timeout_seconds, _FIRST_PAUSE_SECONDS
     while not request.Test():
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"not all ranks answered within {timeout_seconds:.0f} s of the start; the log of a missing rank "
                 "says more (out of memory, an import that fails, a node that is down)"
             )
-        time.sleep(200e-6)
+        time.sleep(pause)
+        pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS)
 
 
 def unlink_shared_memory() -> None:

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
+from srlhpc.comm.networks import NETWORK_VARIABLES, WITHIN_A_NODE
 from srlhpc.launch.processes import ATTEMPT_VARIABLE, die_with_parent
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.objects import UserError
@@ -150,8 +151,10 @@ def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flav
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
-    # As for MPICH in comm/mpi_transport.py.
+    # As for MPICH in comm/networks.py.
     environment.setdefault("OMPI_MCA_smsc", "^cma")
+    if not any(name in environment for name in NETWORK_VARIABLES):
+        environment["UCX_TLS"] = WITHIN_A_NODE
     return environment
 
 

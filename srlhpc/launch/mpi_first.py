@@ -11,7 +11,8 @@ import importlib
 import os
 import sys
 
-from srlhpc.comm.mpi_transport import begin_mpi, is_started_by_slurm
+from srlhpc.comm.mpi_start import begin_mpi
+from srlhpc.comm.networks import is_started_by_slurm
 
 
 def main() -> int:

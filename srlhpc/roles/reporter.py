@@ -51,6 +51,8 @@ class Reporter(Role):
         self._host, self._pid = socket.gethostname(), os.getpid()
         self._sent_at = -1e9
         self._outstanding = False
+        self._urgent = False
+        """Whether a role waits for the answer. The reports of every second, too, must not keep an idle rank awake."""
         self.dead: set[int] = set()
         """Ranks that the coordinator says are dead."""
         self.may_exit = False
@@ -58,7 +60,8 @@ class Reporter(Role):
     def poll(self) -> bool:
         if self._outstanding:
             return self._listen()
-        if not self._is_due():
+        self._urgent = self.is_done or any(role.has_news for role in self._roles)
+        if not self._urgent and not self._is_due():
             return False
         message = self._reports.acquire()
         if message is None:
@@ -66,11 +69,9 @@ class Reporter(Role):
         self._reports.send(message, write_text(message, self._report()))
         self._outstanding = True
         self._sent_at = self._clock()
-        return True
+        return self._urgent
 
     def _is_due(self) -> bool:
-        if any(role.has_news for role in self._roles) or self.is_done:
-            return True
         return self._interval is not None and self._clock() - self._sent_at >= self._interval
 
     def _report(self) -> Report:
@@ -94,7 +95,7 @@ class Reporter(Role):
         self._commands.release(message)
         self._outstanding = False
         self._pass_on(command)
-        return True
+        return self._urgent
 
     def _pass_on(self, command: Command) -> None:
         dead = set(command.dead) - self.dead

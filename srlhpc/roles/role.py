@@ -66,7 +66,17 @@ class Backoff:
     polls: int
     first_seconds: float
     growth: float
-    longest_seconds: float
+    usual_seconds: float
+    """Up to which sleeps grow quickly."""
+    slow_growth: float = 1.05
+    """Beyond: what has waited for a second is not late by another twentieth."""
+    longest_seconds: float = 50e-3
+    """Hundreds of ranks of a node that wait for one still starting must leave the cores to it."""
+
+    def next(self, pause: float) -> float:
+        """The sleep after one of `pause` seconds."""
+        growth = self.growth if pause < self.usual_seconds else self.slow_growth
+        return min(pause * growth, self.longest_seconds)
 
 
 INFERENCE = Backoff(20, 50e-6, 1.2, 500e-6)
@@ -95,4 +105,4 @@ def run_roles(
             os.sched_yield()
         else:
             sleep(pause)
-            pause = min(pause * backoff.growth, backoff.longest_seconds)
+            pause = backoff.next(pause)

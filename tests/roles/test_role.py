@@ -7,7 +7,7 @@ import pytest
 from srlhpc.roles.role import Backoff, run_roles
 from tests.roles.test_reporter import FakeRole
 
-BACKOFF = Backoff(polls=2, first_seconds=1.0, growth=2.0, longest_seconds=3.0)
+BACKOFF = Backoff(2, 1.0, 2.0, usual_seconds=3.0, slow_growth=1.5, longest_seconds=8.0)
 
 
 class Working(FakeRole):
@@ -29,8 +29,8 @@ def pauses(polls: int, busy: set[int]) -> list[float]:
     return slept
 
 
-def test_idle_loop_yields_first_and_then_sleeps_longer_and_longer() -> None:
-    assert pauses(6, set()) == [1.0, 2.0, 3.0, 3.0]
+def test_idle_loop_yields_first_and_then_sleeps_longer_and_longer_up_to_a_limit() -> None:
+    assert pauses(8, set()) == [1.0, 2.0, 4.0, 6.0, 8.0, 8.0]
 
 
 def test_work_starts_the_pauses_over() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srlhpc.comm.mpi_transport import transport_settings
+from srlhpc.comm.networks import transport_settings
 
 WHEEL = "MPICH Version: 5.0.2\nMPICH Device: ch4:ucx ofi\n"
 SITE = "MPICH Version: 4.2.0\nMPICH Device: ch4:ucx\n"

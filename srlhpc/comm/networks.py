@@ -1,20 +1,15 @@
-"""MPI's start, and the transports that it is told to use; whatever the user has set stays."""
+"""The networks that MPI is told to use; whatever the user has set stays. Free of MPI."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
-from srlhpc.comm.mpi_library import MPI
+NETWORK_VARIABLES = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "FI_PROVIDER")
+"""By which users choose a network; whoever sets one is left alone."""
 
-_OURS = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "FI_PROVIDER")
 
-
-def begin_mpi() -> None:
-    """Starts MPI in this process, if it has not started."""
-    if not MPI.Is_initialized():
-        os.environ.update(transport_settings(MPI.Get_library_version(), os.environ))
-        MPI.Init_thread(MPI.THREAD_FUNNELED)
+WITHIN_A_NODE = "posix,self"
+"""What UCX needs where all ranks are on one machine; to look for networks takes a rank 0.3 s if 128 start at once."""
 
 
 def is_started_by_slurm(environment: Mapping[str, str]) -> bool:
@@ -33,6 +28,6 @@ def transport_settings(library: str, environment: Mapping[str, str]) -> dict[str
         library: what `MPI.Get_library_version()` says.
         environment: of this process.
     """
-    if any(name in environment for name in _OURS):
+    if any(name in environment for name in NETWORK_VARIABLES):
         return {}
     return {"UCX_TLS": "tcp,posix,self" if "MPICH" in library and is_started_by_slurm(environment) else "^cma"}
