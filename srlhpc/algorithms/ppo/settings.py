@@ -41,6 +41,8 @@ class Settings(AlgorithmSettings):
     """Gradients of a larger norm are scaled down to it; null: never."""
     adam_epsilon: PositiveFloat = 1e-5
     """Adam's epsilon."""
+    weight_decay: NonNegativeFloat = 0.0
+    """L2 penalty: this times the parameters is added to their gradients."""
     target_kl: PositiveFloat | None = None
     """No further epoch after one whose mean divergence from the behaviour policy is above this; null: all epochs."""
 

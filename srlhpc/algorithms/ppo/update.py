@@ -34,7 +34,7 @@ class Ppo(Algorithm):
         self._settings = settings
         self._policy = policy
         self._context = context
-        self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon)
+        self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
 
     def update(self, batch: Batch) -> Generator[None, None, dict[str, float]]:
         before = self._optimizer.snapshot()
