@@ -8,14 +8,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-_SMALLEST_STD = 1e-4
+SMALLEST_STD = 1e-4
 
 
 class RunningMoments(nn.Module):
-    """Mean and variance of all rows ever merged (Chan et al. 1979, "Updating formulae ... for sample variances").
+    """Mean and variance of the rows merged so far (Chan et al. 1979, "Updating formulae ... for sample variances").
 
     The statistics are float64. What normalises is `shift` and `scale`, float32 and changed only by `merge`, so that
     every process that got the parameters computes the same bits. Before the first merge they are 0 and 1.
+
+    Without `decay` every row ever merged counts alike. With it, every merge counts alike whatever its rows, and the
+    merge before the last counts `decay` as much as the last, and so on. That is the exponential moving average
+    m <- decay m + (1 - decay) x of the first and second moment, divided by 1 - decay^n after n merges (the bias
+    correction of Kingma and Ba 2015, arXiv:1412.6980); here `count` is (1 - decay^n) / (1 - decay).
+
+    Args:
+        size: S.
+        decay: in (0, 1), or None.
+        smallest_std: a smaller standard deviation is taken as this.
     """
 
     count: Tensor
@@ -24,9 +34,10 @@ class RunningMoments(nn.Module):
     shift: Tensor
     scale: Tensor
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, decay: float | None = None, smallest_std: float = SMALLEST_STD) -> None:
         super().__init__()
         self.size = size
+        self._decay, self._smallest_std = decay, smallest_std
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
         self.register_buffer("m2", torch.zeros(size, dtype=torch.float64))
@@ -62,13 +73,17 @@ class RunningMoments(nn.Module):
         if added.item() == 0:
             return
         offset = totals / added
+        if self._decay is not None:
+            totals, squares, added = offset, squares / added, torch.ones_like(added)
+            self.count *= self._decay
+            self.m2 *= self._decay
         count = self.count + added
         self.m2 += squares - offset * totals + offset.square() * self.count * added / count
         self.mean += offset * added / count
         self.count.copy_(count)
         self.shift.copy_(self.mean)
         self.scale.copy_((self.m2 / count).clamp_min(0.0).sqrt())
-        self.scale.clamp_min_(_SMALLEST_STD)
+        self.scale.clamp_min_(self._smallest_std)
 
     def normalize(self, rows: Tensor) -> Tensor:
         """(rows - mean) / standard deviation, float32 `[..., S]`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, Self
 
+from annotated_types import Gt, Lt
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from srlhpc.objects import did_you_mean
@@ -16,9 +17,18 @@ class NormalizeSpec(Spec):
     """Running statistics that are part of the policy and travel with its parameters."""
 
     observations: bool = False
-    """Scale every float observation to zero mean and unit variance (clipped at 10)."""
-    returns: bool = False
-    """Let the value head predict returns scaled to zero mean and unit variance."""
+    """Scale every float observation to zero mean and unit variance."""
+    observation_clip: PositiveFloat = 10.0
+    """Bound of a normalised observation, in standard deviations."""
+    returns: bool | Literal["pop_art", "targets_only"] = False
+    """Let the value head predict returns scaled to zero mean and unit variance. true: the statistics take in a batch
+    after it was trained. pop_art: before its targets are scaled, and the head is rescaled so that its values stay what
+    they were. targets_only: before, and the head is not rescaled, so values move with the statistics."""
+    decay: Annotated[float, Gt(0.0), Lt(1.0)] | None = None
+    """How much the statistics keep of themselves at each batch (exponential moving average, bias-corrected); null: all
+    records ever seen count alike."""
+    smallest_std: PositiveFloat = 1e-4
+    """A smaller standard deviation is taken as this."""
 
 
 class BatchSpec(Spec):

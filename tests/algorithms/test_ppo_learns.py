@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -62,6 +62,12 @@ def test_continuous_actions_are_learnt_with_normalized_observations_and_returns(
     normalize = NormalizeSpec(observations=True, returns=True)
     reward = mean_reward_after_training(Matching(Continuous(2)), 60, normalize=normalize, learning_rate=1e-2)
     assert reward > 0.95  # 0.63 with the initial policy
+
+
+@pytest.mark.parametrize("returns", ["pop_art", "targets_only"])
+def test_a_task_of_large_returns_is_learnt_with_a_moving_scale(returns: Literal["pop_art", "targets_only"]) -> None:
+    normalize = NormalizeSpec(returns=returns, decay=0.9)
+    assert mean_reward_after_training(Matching(Discrete(5), scale=1000.0), 30, normalize=normalize) > 950
 
 
 @pytest.mark.parametrize(("kind", "burn_in"), [("lstm", 0), ("gru", 4)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -150,6 +150,34 @@ def test_normalizers_take_in_a_batch_at_its_first_use_only() -> None:
     assert counts[0]
     assert same(counts[0], counts[1])
     assert not same(counts[1], counts[2])
+
+
+@pytest.mark.parametrize("returns", ["pop_art", "targets_only"])
+def test_value_targets_are_scaled_by_statistics_that_hold_their_batch(
+    returns: Literal["pop_art", "targets_only"],
+) -> None:
+    environment = Matching(Discrete(3))
+    policy, algorithm = learner(environment, normalize=NormalizeSpec(returns=returns), epochs=1, learning_rate=0.0)
+    batch = collected(environment, policy)
+    batch.rewards += 1000
+    metrics = finish(algorithm.update(batch))
+    mean, deviation = policy.denormalize_values(torch.tensor([0.0, 1.0])).tolist()
+    assert mean == pytest.approx(metrics["return_target_mean"])
+    values = metrics["value_mean"] if returns == "pop_art" else mean + (deviation - mean) * metrics["value_mean"]
+    distance = (metrics["return_target_mean"] - values) / (deviation - mean)
+    assert metrics["value_loss"] == pytest.approx(0.5 * (1 + distance**2), rel=0.05)
+
+
+def test_scale_of_returns_is_that_of_before_the_update_after_divergence() -> None:
+    environment = Matching(Discrete(3))
+    policy, algorithm = learner(environment, normalize=NormalizeSpec(returns="pop_art"))
+    batch = collected(environment, policy)
+    before = parameters(policy)
+    t, b = batch.valid.nonzero()[-1].tolist()
+    batch.log_probs[t, b] = float("nan")
+    with pytest.raises(DivergedError):
+        finish(algorithm.update(batch))
+    assert same(before, parameters(policy))
 
 
 def test_burn_in_is_never_trained_but_warms_the_state() -> None:
