@@ -1,9 +1,11 @@
 """Running mean and variance that travel with a policy's parameters.
 
-Letters: N rows, S size of one row.
+Letters: N rows, S size of one row, E elements of a row of which several may be the same feature.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -92,3 +94,44 @@ class RunningMoments(nn.Module):
     def denormalize(self, rows: Tensor) -> Tensor:
         """The inverse of `normalize`."""
         return rows * self.scale + self.shift
+
+
+class SharedMoments(RunningMoments):
+    """Moments of rows in which several elements are the same feature, such as the speeds of all entities of a set.
+
+    A feature's moments in a row are the means over its elements, so that features of different multiplicity share one
+    count of rows.
+
+    Args:
+        features: feature of each of the E elements, 0 .. S - 1, none left out.
+        decay, smallest_std: as in `RunningMoments`.
+    """
+
+    features: Tensor
+    shares: Tensor
+
+    def __init__(
+        self, features: Sequence[int], *, decay: float | None = None, smallest_std: float = SMALLEST_STD
+    ) -> None:
+        super().__init__(max(features) + 1, decay=decay, smallest_std=smallest_std)
+        index = torch.tensor(features)
+        self.register_buffer("features", index, persistent=False)
+        self.register_buffer("shares", 1.0 / index.bincount().double()[index], persistent=False)
+
+    @torch.no_grad()
+    def sums(self, rows: Tensor, valid: Tensor) -> Tensor:
+        """As in `RunningMoments`; rows are `[N, E]`, sums `[1 + 2 S]`."""
+        deviations = torch.where(valid.unsqueeze(-1), rows.double() - self.mean[self.features], 0.0)
+        count = valid.sum(dtype=torch.float64).reshape(1)
+        return torch.cat([count, self._by_feature(deviations.sum(0)), self._by_feature(deviations.square_().sum(0))])
+
+    def _by_feature(self, elements: Tensor) -> Tensor:
+        return elements.new_zeros(self.size).index_add_(0, self.features, elements * self.shares)
+
+    def normalize(self, rows: Tensor) -> Tensor:
+        """(rows - mean) / standard deviation of each element's feature, float32 `[..., E]`."""
+        return (rows - self.shift[self.features]) / self.scale[self.features]
+
+    def denormalize(self, rows: Tensor) -> Tensor:
+        """The inverse of `normalize`."""
+        return rows * self.scale[self.features] + self.shift[self.features]

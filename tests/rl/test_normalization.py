@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from srlhpc.rl.normalization import RunningMoments
+from srlhpc.rl.normalization import RunningMoments, SharedMoments
 
 
 def rows(count: int, seed: int = 0) -> torch.Tensor:
@@ -106,3 +106,19 @@ def test_a_small_deviation_is_taken_as_the_smallest() -> None:
     data = torch.tensor([[1.0], [1.5]])
     moments.merge(moments.sums(data, everything(data)))
     assert moments.normalize(data).flatten().tolist() == [-0.5, 0.5]
+
+
+def test_elements_of_one_feature_share_its_moments() -> None:
+    data = rows(200)  # elements 0 and 2 are feature 1, element 1 is feature 0
+    moments = SharedMoments([1, 0, 1])
+    valid = everything(data)
+    valid[:7] = False
+    for part in (slice(50), slice(50, 200)):
+        moments.merge(moments.sums(data[part], valid[part]))
+    counted = data[valid]
+    features = [counted[:, 1], counted[:, [0, 2]].flatten()]
+    torch.testing.assert_close(moments.shift, torch.stack([feature.mean() for feature in features]))
+    torch.testing.assert_close(moments.scale, torch.stack([feature.std(correction=0) for feature in features]))
+    expected = (data - moments.shift[[1, 0, 1]]) / moments.scale[[1, 0, 1]]
+    torch.testing.assert_close(moments.normalize(data), expected)
+    torch.testing.assert_close(moments.denormalize(expected), data)
