@@ -40,9 +40,17 @@ class BatchSpec(Spec):
     """Trained steps per fragment."""
     burn_in_steps: NonNegativeInt = 0
     """Extra leading steps, repeated from the fragment before, that only warm up the recurrent state; never trained."""
+    chunk_steps: PositiveInt | None = None
+    """With memory: gradients through time end every so many steps, where the recurrent state of acting is stored and
+    taken up again; divides fragment_steps. null: they go through the whole fragment."""
     uses: PositiveInt = 1
     """Updates made of each batch, one after the other, each published; steps are counted once. A batch that has become
     older than max_policy_lag is not used again."""
+
+    @property
+    def chunks(self) -> int:
+        """Parts of a fragment with a stored recurrent state each."""
+        return self.fragment_steps // (self.chunk_steps or self.fragment_steps)
 
 
 class PolicySpec(Spec):
@@ -74,6 +82,7 @@ class PolicySpec(Spec):
                 f"is {self.batch.burn_in_steps}; it must be less than fragment_steps ({self.batch.fragment_steps}).",
                 *("batch", "burn_in_steps"),
             )
+        self._check_chunks()
         if self.max_policy_lag is not None and self.max_policy_lag < self.batch.uses - 1:
             raise refusal(
                 f"is {self.max_policy_lag} but batch.uses is {self.batch.uses}: the last use of a batch comes at least "
@@ -82,6 +91,27 @@ class PolicySpec(Spec):
             )
         self.algorithm.check(self.batch, self.network)
         return self
+
+    def _check_chunks(self) -> None:
+        batch, where = self.batch, ("batch", "chunk_steps")
+        if batch.chunk_steps is None:
+            return
+        if not self.network.recurrent:
+            raise refusal(
+                f"is {batch.chunk_steps} but network.recurrent is null; chunks bound the steps through which gradients "
+                "reach a recurrent state: set network.recurrent, or chunk_steps to null",
+                *where,
+            )
+        if batch.fragment_steps % batch.chunk_steps:
+            raise refusal(
+                f"is {batch.chunk_steps}, which does not divide fragment_steps ({batch.fragment_steps})", *where
+            )
+        if batch.burn_in_steps:
+            raise refusal(
+                f"is {batch.chunk_steps} but burn_in_steps is {batch.burn_in_steps}; chunks start from stored states "
+                "without burn-in: set one of them to null or 0",
+                *where,
+            )
 
 
 class AgentsSpec(Spec):

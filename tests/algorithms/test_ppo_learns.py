@@ -22,6 +22,7 @@ def mean_reward_after_training(
     recurrent: dict[str, Any] | None = None,
     normalize: NormalizeSpec | None = None,
     burn_in: int = 0,
+    chunks: int = 1,
     **settings: Any,
 ) -> float:
     """Mean reward of the valid records of the last five batches."""
@@ -30,7 +31,7 @@ def mean_reward_after_training(
     policy = mlp.build(network, environment.spaces.kinds[0], normalize or NormalizeSpec())
     values = {"kind": "ppo", "learning_rate": 5e-3, "gamma": 0.5, **settings}
     algorithm = ppo.build(ppo.Settings.model_validate(values), policy, context())
-    collector = Collector(environment, policy, steps=16, seed=1, burn_in=burn_in)
+    collector = Collector(environment, policy, steps=16, seed=1, burn_in=burn_in, chunks=chunks)
     rewards = []
     for _ in range(updates):
         batch = collector.batch()
@@ -70,11 +71,11 @@ def test_a_task_of_large_returns_is_learnt_with_a_moving_scale(returns: Literal[
     assert mean_reward_after_training(Matching(Discrete(5), scale=1000.0), 30, normalize=normalize) > 950
 
 
-@pytest.mark.parametrize(("kind", "burn_in"), [("lstm", 0), ("gru", 4)])
-def test_a_cue_is_remembered_with_memory(kind: str, burn_in: int) -> None:
+@pytest.mark.parametrize(("kind", "burn_in", "chunks"), [("lstm", 0, 1), ("gru", 4, 1), ("lstm", 0, 2)])
+def test_a_cue_is_remembered_with_memory(kind: str, burn_in: int, chunks: int) -> None:
     environment = Matching(Discrete(3), length=4, delay=True)
     recurrent = {"kind": kind, "size": 32}
-    reward = mean_reward_after_training(environment, 45, recurrent=recurrent, burn_in=burn_in, gamma=0.9)
+    reward = mean_reward_after_training(environment, 45, recurrent=recurrent, burn_in=burn_in, chunks=chunks, gamma=0.9)
     assert reward > 0.95 / 4  # one reward in four records
 
 

@@ -56,7 +56,7 @@ class Settings(AlgorithmSettings):
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         if network.recurrent is not None:
-            size, unit = batch.fragments, "fragments (with memory, whole fragments are trained)"
+            size, unit = batch.fragments * batch.chunks, "fragments or their chunks (with memory, they stay whole)"
         else:
             size, unit = batch.fragments * batch.fragment_steps, "records (batch.fragments * batch.fragment_steps)"
         if size % self.minibatches:
