@@ -46,6 +46,18 @@ class BatchSpec(Spec):
     uses: PositiveInt = 1
     """Updates made of each batch, one after the other, each published; steps are counted once. A batch that has become
     older than max_policy_lag is not used again."""
+    queue: PositiveInt | None = None
+    """Batches with uses left that a trainer keeps. An update learns from the one with the most uses left, the newest of
+    those, so from a new batch as soon as one is full; what no longer fits is not used again. null: a batch is used up
+    before the next is begun."""
+
+    @model_validator(mode="after")
+    def _check_queue(self) -> Self:
+        if self.queue is not None and self.uses == 1:
+            raise refusal(
+                f"is {self.queue} but uses is 1, so none is kept; set uses to 2 or more, or queue to null", "queue"
+            )
+        return self
 
     @property
     def chunks(self) -> int:

@@ -179,8 +179,8 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
         (
             "fragments: 8",
             "fragments: 8\n      chunk_steps: 4",
-            "jobs/pong.yaml:12: policies.default.batch.chunk_steps: is 4 but network.recurrent is null; chunks bound the "
-            "steps through which gradients reach a recurrent state: set network.recurrent, or chunk_steps to null",
+            "jobs/pong.yaml:12: policies.default.batch.chunk_steps: is 4 but network.recurrent is null; chunks bound "
+            "the steps through which gradients reach a recurrent state: set network.recurrent, or chunk_steps to null",
         ),
         (
             "    batch:\n",
