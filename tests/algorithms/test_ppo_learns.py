@@ -71,11 +71,15 @@ def test_a_task_of_large_returns_is_learnt_with_a_moving_scale(returns: Literal[
     assert mean_reward_after_training(Matching(Discrete(5), scale=1000.0), 30, normalize=normalize) > 950
 
 
-@pytest.mark.parametrize(("kind", "burn_in", "chunks"), [("lstm", 0, 1), ("gru", 4, 1), ("lstm", 0, 2)])
-def test_a_cue_is_remembered_with_memory(kind: str, burn_in: int, chunks: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "burn_in", "chunks", "updates"), [("lstm", 0, 1, 45), ("gru", 4, 1, 45), ("lstm", 0, 2, 90)]
+)
+def test_a_cue_is_remembered_with_memory(kind: str, burn_in: int, chunks: int, updates: int) -> None:
     environment = Matching(Discrete(3), length=4, delay=True)
     recurrent = {"kind": kind, "size": 32}
-    reward = mean_reward_after_training(environment, 45, recurrent=recurrent, burn_in=burn_in, chunks=chunks, gamma=0.9)
+    reward = mean_reward_after_training(
+        environment, updates, recurrent=recurrent, burn_in=burn_in, chunks=chunks, gamma=0.9
+    )
     assert reward > 0.95 / 4  # one reward in four records
 
 

@@ -131,3 +131,60 @@ def _choices(actions: ActionSpace) -> tuple[int, ...]:
             return parts
         case Continuous():
             return ()
+
+
+class Finding(Environment):
+    """Every entity of a set claims that a choice is right; only the one that is visible tells the truth.
+
+    Episodes last `length` steps and are cut off. All entities but the last exist; that one is never visible.
+    """
+
+    ENTITIES, CHOICES = 5, 3
+
+    def __init__(self, copies: int = 64, length: int = 8) -> None:
+        self.copies, self._length = copies, length
+        seen = {
+            "self": ArraySpec((2,), "float32"),
+            "claims": ArraySpec((self.ENTITIES, self.CHOICES), "float32"),
+            "visible": ArraySpec((self.ENTITIES,), "bool"),
+            "exists": ArraySpec((self.ENTITIES,), "bool"),
+        }
+        self.spaces = Spaces((Kind("agents", ("agent",), seen, Discrete(self.CHOICES)),))
+
+    def reset(self, seed: int) -> Step:
+        self._random = np.random.default_rng(seed)
+        self._clock = np.arange(self.copies) % self._length
+        self._ended = np.zeros(self.copies, bool)
+        self._draw()
+        return self._step(np.zeros(self.copies), first=np.ones(self.copies, bool))
+
+    def step(self, actions: Mapping[str, Array]) -> Step:
+        chosen, first = actions["agents"][:, 0], self._ended
+        rewards = np.where(first, 0.0, chosen == self._claims[np.arange(self.copies), self._honest])
+        self._ended = ~first & (self._clock == self._length - 1)
+        self._clock = np.where(first, 0, self._clock + 1)
+        self._draw()
+        return self._step(rewards, first=first)
+
+    def _draw(self) -> None:
+        self._claims = self._random.integers(self.CHOICES, size=(self.copies, self.ENTITIES))
+        self._honest = self._random.integers(self.ENTITIES - 1, size=self.copies)
+
+    def _step(self, rewards: Array, *, first: Array) -> Step:
+        visible = np.arange(self.ENTITIES) == self._honest[:, None]
+        seen: dict[str, Array] = {
+            "self": self._random.standard_normal((self.copies, 2), np.float32),
+            "claims": np.eye(self.CHOICES, dtype=np.float32)[self._claims],
+            "visible": visible,
+            "exists": np.broadcast_to(np.arange(self.ENTITIES) < self.ENTITIES - 1, visible.shape),
+        }
+        kind = KindStep(
+            observations={key: array[:, None] for key, array in seen.items()},
+            first=first[:, None],
+            valid=~self._ended[:, None],
+            alive=np.ones((self.copies, 1), bool),
+            rewards=rewards[:, None].astype(np.float32),
+            terminated=np.zeros((self.copies, 1), bool),
+            truncated=self._ended[:, None],
+        )
+        return Step({"agents": kind})
