@@ -11,7 +11,8 @@ from srlhpc.algorithms import ppo
 from srlhpc.policies import entities
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.algorithms.collecting import Collector, context, finish
-from tests.algorithms.tiny_environments import Finding
+from tests.finding import KEYS, Finding
+from tests.finding import Settings as FindingSettings
 
 NORMALIZE = NormalizeSpec(observations=True, returns="pop_art", decay=0.999, observation_clip=5.0, smallest_std=0.1)
 
@@ -19,10 +20,10 @@ NORMALIZE = NormalizeSpec(observations=True, returns="pop_art", decay=0.999, obs
 def mean_reward_after_training(updates: int, masks: dict[str, str], **settings: Any) -> float:
     """Mean reward of the valid records of the last five batches; each is used twice, in chunks."""
     torch.manual_seed(0)
-    environment = Finding()
+    environment = Finding(FindingSettings(factory="tests.finding"), copies=64)
+    keys = KEYS | {"sets": {"claims": masks}}
     network = entities.Settings.model_validate(
-        {"kind": "entities", "own": ["self"], "sets": {"claims": masks}, "width": 16, "heads": 2, "features": 32}
-        | settings
+        {"kind": "entities", "width": 16, "heads": 2, "features": 32} | keys | settings
     )
     policy = entities.build(network, environment.spaces.kinds[0], NORMALIZE)
     algorithm = ppo.build(ppo.Settings(kind="ppo", learning_rate=3e-3, gamma=0.5, minibatches=2), policy, context())
