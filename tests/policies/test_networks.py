@@ -196,9 +196,10 @@ def test_mlp_shares_layers_between_policy_and_value_only_if_told(shared: bool) -
     assert reached == ({"torso", "value_head"} if shared else {"value_torso", "value_head"})
 
 
-def test_bfloat16_autocast_keeps_log_probs_and_values_float32_and_close() -> None:
-    agents = kind(MIXED)
-    made = policy("nature_cnn", agents)
+@pytest.mark.parametrize("served", ["dict to nature", "entities"])
+def test_bfloat16_autocast_keeps_log_probs_and_values_float32_and_close(served: str) -> None:
+    network, agents = SERVED[served]
+    made = policy(network, agents)
     seen, first = observations(agents, 16), torch.zeros(16, dtype=torch.bool)
     exact = made.act(seen, {}, first, action_masks=None, generator=None)
     with torch.autocast("cpu", dtype=torch.bfloat16):
