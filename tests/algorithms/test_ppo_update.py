@@ -55,7 +55,7 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return all(torch.equal(one[name], other[name]) for name in one | other)
 
 
-def columns(batch: Batch, part: slice) -> Batch:
+def columns(batch: Batch, part: slice | list[int]) -> Batch:
     def taken(tensor: Tensor) -> Tensor:
         return tensor[:, part]
 
@@ -131,6 +131,23 @@ def test_gradients_end_where_chunks_do() -> None:
     assert last is not None
     torch.testing.assert_close(norms[1], last)
     assert not torch.allclose(norms[0], last, rtol=1e-3)
+
+
+def test_chunks_without_valid_records_are_not_computed_and_change_nothing() -> None:
+    environment = Matching(Discrete(3), length=50)
+    results, widths = [], []
+    for missing in ([], [3, 5]):
+        policy, algorithm = learner(environment, recurrent=LSTM, epochs=1, minibatches=1)
+        batch = collected(environment, policy, batches=2, chunks=4)
+        batch.valid[:, [3, 5]] = False
+        kept = [column for column in range(16) if column not in missing]
+        if missing:
+            batch = columns(batch, kept)
+        policy.get_submodule("memory").register_forward_pre_hook(lambda _, inputs: widths.append(inputs[0].shape[1]))
+        finish(algorithm.update(batch))
+        results.append(parameters(policy))
+    assert widths == [4 * 14, 4 * 14]
+    assert same(results[0], results[1])
 
 
 def test_losses_equal_the_sums_of_the_paper() -> None:

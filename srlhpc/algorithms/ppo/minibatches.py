@@ -101,7 +101,10 @@ class RecordSampler(Sampler):
 
 
 class ChunkSampler(Sampler):
-    """Whole chunks of columns, burn-in included, for policies with memory; a column is one chunk unless it is cut."""
+    """Whole chunks of columns, burn-in included, for policies with memory; a column is one chunk unless it is cut.
+
+    Chunks without a valid record, as of agents that are not in the game, are not computed.
+    """
 
     def __init__(self, batch: Batch, parts: int) -> None:
         super().__init__(batch, parts)
@@ -110,16 +113,24 @@ class ChunkSampler(Sampler):
             self._states[name] = torch.cat([self._states[name], rows])
         self._chunks = len(next(iter(self._states.values())))
         self._length = self._steps // self._chunks
+        counts = self._count(batch.valid)
+        self._counted = None if bool(counts.all()) else counts > 0
 
     def items(self) -> int:
         return self._chunks * self._columns
 
     def valid_counts(self, parts: list[Tensor]) -> Tensor:
-        valid = self._batch.valid.reshape(self._chunks, self._length, -1).sum(1, dtype=torch.float64).flatten()
-        return torch.stack([valid[part].sum() for part in parts])
+        counts = self._count(self._batch.valid)
+        return torch.stack([counts[part].sum() for part in parts])
+
+    def _count(self, valid: Tensor) -> Tensor:
+        """Valid records of each chunk, float64 `[C * B]`."""
+        return valid.reshape(self._chunks, self._length, -1).sum(1, dtype=torch.float64).flatten()
 
     def take(self, part: Tensor, targets: Targets) -> Minibatch:
         batch, columns = self._batch, self._columns
+        if self._counted is not None and bool(self._counted[part].any()):
+            part = part[self._counted[part]]
         steps = torch.arange(self._length, device=part.device).unsqueeze(1)
         records = ((part // columns * self._length + steps) * columns + part % columns).flatten()
 
