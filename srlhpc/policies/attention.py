@@ -47,14 +47,18 @@ class MaskedSelfAttention(nn.Module):
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    if q.device.type == "cpu":
-        # Backwards, torch's attention in bfloat16 takes eight times as long as in float32 on a CPU.
-        with torch.autocast("cpu", enabled=False):
-            return functional.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=mask)
-    if len(q) <= _MOST_ROWS:
-        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    parts = zip(*(torch.split(tensor, _MOST_ROWS) for tensor in (q, k, v, mask)), strict=True)
-    return torch.cat([functional.scaled_dot_product_attention(*part) for part in parts])
+    if q.device.type != "cpu":
+        return attention_in_parts(q, k, v, mask, rows=_MOST_ROWS)
+    # Backwards, torch's attention in bfloat16 takes eight times as long as in float32 on a CPU.
+    with torch.autocast("cpu", enabled=False):
+        return functional.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=mask)
+
+
+def attention_in_parts(q_NHKD: Tensor, k_NHKD: Tensor, v_NHKD: Tensor, mask_N11K: Tensor, *, rows: int) -> Tensor:
+    """Scaled dot-product attention `[N, H, K, D]`, at most so many rows at a time."""
+    parts = zip(*(torch.split(tensor, rows) for tensor in (q_NHKD, k_NHKD, v_NHKD, mask_N11K)), strict=True)
+    attended = [functional.scaled_dot_product_attention(*part) for part in parts]
+    return attended[0] if len(attended) == 1 else torch.cat(attended)
 
 
 def masked_mean(x_NKW: Tensor, mask_NK: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from srlhpc.policies.attention import MaskedSelfAttention, masked_mean
+from srlhpc.policies.attention import MaskedSelfAttention, attention_in_parts, masked_mean
 
 ROWS, ENTITIES, WIDTH, HEADS = 6, 5, 8, 2
 
@@ -96,3 +96,11 @@ def test_rows_are_independent(parts: int) -> None:
     made, (x, mask) = attention(), entities()
     split = [made(rows, masks) for rows, masks in zip(x.chunk(parts), mask.chunk(parts), strict=True)]
     torch.testing.assert_close(torch.cat(split), made(x, mask))
+
+
+@pytest.mark.parametrize("rows", [1, 4, 6, 100])
+def test_attention_in_parts_is_that_of_all_rows_at_once(rows: int) -> None:
+    q, k, v = torch.randn(3, ROWS, HEADS, ENTITIES, 4)
+    mask = entities()[1][:, None, None]
+    whole = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    torch.testing.assert_close(attention_in_parts(q, k, v, mask, rows=rows), whole)
