@@ -42,6 +42,8 @@ class Batch:
     """Declared outputs of the behaviour policy, `[T, B, ...]`."""
     state: dict[str, Tensor]
     """Recurrent state before t = 0, `[B, ...]`; empty without memory."""
+    chunk_states: dict[str, Tensor]
+    """Recurrent states before the other C - 1 of C equal chunks of a fragment, `[C - 1, B, ...]`; empty if C = 1."""
     final_state: dict[str, Tensor]
     """Recurrent state before the bootstrap observation, `[B, ...]`."""
     action_masks: Tensor | None

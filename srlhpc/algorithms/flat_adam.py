@@ -26,9 +26,10 @@ class FlatAdam:
     Args:
         module: what is trained.
         epsilon: added to the root of the second moment.
+        weight_decay: L2 penalty; this times the parameters is added to the (clipped) gradients.
     """
 
-    def __init__(self, module: nn.Module, *, epsilon: float) -> None:
+    def __init__(self, module: nn.Module, *, epsilon: float, weight_decay: float = 0.0) -> None:
         parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         flat = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
         self._parameters = flat
@@ -40,7 +41,7 @@ class FlatAdam:
             parameter.data = flat[part].view(parameter.shape)
             parameter.grad = self.gradients[part].view(parameter.shape)
             start = part.stop
-        self._epsilon = epsilon
+        self._epsilon, self._weight_decay = epsilon, weight_decay
         self._steps = torch.zeros((), dtype=torch.float32, device=flat.device)
         self._first_moment = torch.zeros_like(flat)
         self._second_moment = torch.zeros_like(flat)
@@ -63,7 +64,7 @@ class FlatAdam:
             beta1=0.9,
             beta2=0.999,
             lr=learning_rate,
-            weight_decay=0.0,
+            weight_decay=self._weight_decay,
             eps=self._epsilon,
             maximize=False,
         )

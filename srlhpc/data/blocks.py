@@ -1,7 +1,7 @@
 """The layouts of blocks, inference requests and replies of one policy.
 
 Letters: T records of a fragment (burn-in included), E copies of a group, A agents of the policy in one copy
-(a block holds the trained ones only), M action mask size.
+(a block holds the trained ones only), M action mask size, C chunks of a fragment.
 
 | field | block | request | reply |
 |---|---|---|---|
@@ -16,6 +16,7 @@ Letters: T records of a fragment (burn-in included), E copies of a group, A agen
 | `versions` | `[T]` int64 | | in the header |
 | `out.NAME` | `[T, E, A, ...]` | | `[E, A, ...]` |
 | `state.NAME` | `[E, A, ...]`, before t = 0 | | after this step, if wanted |
+| `chunk_state.NAME` | `[C - 1, E, A, ...]`, before the other chunks | | |
 | `final_state.NAME` | `[E, A, ...]`, before the bootstrap | | |
 """
 
@@ -65,8 +66,8 @@ class PolicyShapes:
     outputs: Mapping[str, ArraySpec]
 
 
-def block_layout(shapes: PolicyShapes, records: int, copies: int, agents: int) -> Layout:
-    """A block of fragments of `records` records for `agents` trained agents of each copy."""
+def block_layout(shapes: PolicyShapes, records: int, copies: int, agents: int, chunks: int = 1) -> Layout:
+    """A block of fragments of `records` records, in `chunks` chunks, for `agents` trained agents of each copy."""
     T, columns = records, (copies, agents)
 
     def fields() -> Iterator[Field]:
@@ -78,6 +79,8 @@ def block_layout(shapes: PolicyShapes, records: int, copies: int, agents: int) -
         yield Field("versions", (T,), "int64")
         yield from _named("out.", shapes.outputs, (T, *columns))
         yield from _named("state.", shapes.state, columns)
+        if chunks > 1:
+            yield from _named("chunk_state.", shapes.state, (chunks - 1, *columns))
         yield from _named("final_state.", shapes.state, columns)
 
     return Layout.of(fields())

@@ -50,6 +50,7 @@ def _recorder(plan: Plan, role: RolePlan, group: int, policy: str, wiring: Wirin
         kind_agents=len(shapes.kind.agents),
         records=plan.records(policy),
         burn_in=plan.spec.policies[policy].batch.burn_in_steps,
+        chunks=plan.spec.policies[policy].batch.chunks,
         outputs=tuple(shapes.outputs),
         recurrent=bool(shapes.state),
     )

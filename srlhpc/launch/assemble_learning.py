@@ -174,10 +174,12 @@ class LearningRoles:
     def _batches(self, name: str, device: torch.device) -> Batches:
         plan = self._plan
         layout, blocks, columns = plan.block_layout(name), plan.batch_blocks(name), plan.block_fragments(name)
+        spec = plan.spec.policies[name].batch
         return Batches(
-            (Staging(layout, blocks, columns, device), Staging(layout, blocks, columns, device)),
-            uses=plan.spec.policies[name].batch.uses,
+            [Staging(layout, blocks, columns, device) for _ in range(1 + (spec.queue or 1))],
+            uses=spec.uses,
             max_policy_lag=plan.max_policy_lag(name),
+            queue=spec.queue,
         )
 
     def _settings(self, name: str) -> TrainerSettings:

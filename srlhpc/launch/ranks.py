@@ -192,7 +192,13 @@ class Plan:
 
     def block_layout(self, policy: str) -> Layout:
         seat = self.seat(policy)
-        return block_layout(self.shapes(policy), self.records(policy), self.spec.actors.environments, len(seat.trained))
+        return block_layout(
+            self.shapes(policy),
+            self.records(policy),
+            self.spec.actors.environments,
+            len(seat.trained),
+            self.spec.policies[policy].batch.chunks,
+        )
 
     def request_layout(self, policy: str) -> Layout:
         return request_layout(self.shapes(policy), self.spec.actors.environments, len(self.seat(policy).agents))

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from srlhpc.environment import Kind
-from srlhpc.policies.heads import PolicyHead, ValueHead
-from srlhpc.policies.observations import ObservationEncoder
+from srlhpc.policies.heads import PolicyHead, Scale, ValueHead
+from srlhpc.policies.observations import Encoder, running_moments
 from srlhpc.policies.policy import Acted, Evaluated, Policy, State
 from srlhpc.policies.recurrent import Memory
 from srlhpc.policies.torsos import Torso
-from srlhpc.rl.normalization import RunningMoments
+from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.modules import CRITICS
 
 
 class ActorCritic(Policy):
@@ -26,37 +27,49 @@ class ActorCritic(Policy):
         kind: the agents it serves.
         encoder: from raw observations to the torso's input.
         torso: features of both heads, or of the policy head if there is a `value_torso`.
-        value_torso: features of the value head; only without memory.
+        value_torso: features of the value head.
         memory: between torso and heads, or None.
-        normalize_returns: whether the value head predicts normalised returns.
+        value_memory: between value torso and value head; there exactly if both `value_torso` and `memory` are.
+        norm: of the policy's features before the head, or None.
+        value_norm: the same of the value torso's.
+        normalize: how the value head's returns are normalised.
         initial_log_std: of continuous actions.
     """
 
     def __init__(
         self,
         kind: Kind,
-        encoder: ObservationEncoder,
+        encoder: Encoder,
         torso: Torso,
         *,
         value_torso: Torso | None = None,
         memory: Memory | None = None,
-        normalize_returns: bool = False,
+        value_memory: Memory | None = None,
+        norm: nn.Module | None = None,
+        value_norm: nn.Module | None = None,
+        normalize: NormalizeSpec,
         initial_log_std: float = 0.0,
     ) -> None:
         super().__init__()
-        assert memory is None or value_torso is None
+        assert (value_memory is not None) == (memory is not None and value_torso is not None)
+        assert value_norm is None or value_torso is not None
         self.kind = kind
         self.encoder = encoder
-        self.torso = torso
-        self.value_torso = value_torso
-        self.memory = memory
+        self.torso, self.memory, self.norm = torso, memory, norm
+        self.value_torso, self.value_memory, self.value_norm = value_torso, value_memory, value_norm
         features = torso.features if memory is None else memory.size
         self.policy_head = PolicyHead(features, kind.actions, initial_log_std)
-        self.value_head = ValueHead(features if value_torso is None else value_torso.features)
-        self.return_moments = RunningMoments(1) if normalize_returns else None
+        if value_torso is not None:
+            features = value_torso.features if value_memory is None else value_memory.size
+        self.value_head = ValueHead(features)
+        self.return_moments = running_moments(1, normalize) if normalize.returns else None
+        self._returns = normalize.returns
 
     def initial_state(self, rows: int) -> dict[str, Tensor]:
-        return self.memory.initial_state(rows) if self.memory is not None else {}
+        state = self.memory.initial_state(rows) if self.memory is not None else {}
+        if self.value_memory is not None:
+            state |= _renamed(self.value_memory.initial_state(rows))
+        return state
 
     @torch.no_grad()
     def act(
@@ -69,15 +82,15 @@ class ActorCritic(Policy):
         generator: torch.Generator | None,
     ) -> Acted:
         encoded = self.encoder(observations)
-        features: Tensor = self.torso(encoded)
-        new_state: dict[str, Tensor] = {}
-        if self.memory is not None:
-            new_state = self.memory.step(features, state, first)
-            features = new_state["h"]
+        features, new_state = _step(self.torso(encoded), self.memory, state, first)
+        features = _normed(self.norm, features)
         distribution = self.policy_head(features, action_masks)
-        values = self.value_head(features if self.value_torso is None else self.value_torso(encoded))
+        if self.value_torso is not None:
+            features, value_state = _step(self.value_torso(encoded), self.value_memory, _critics(state), first)
+            features, new_state = _normed(self.value_norm, features), new_state | _renamed(value_state)
+        values = self.value_head(features)
         actions = distribution.mode() if generator is None else distribution.sample(generator)
-        outputs = {"value": self.denormalize_values(values)}
+        outputs = {"value": values if self._returns == "targets_only" else self.denormalize_values(values)}
         return Acted(actions, distribution.log_prob(actions), outputs, new_state)
 
     def evaluate(
@@ -89,13 +102,12 @@ class ActorCritic(Policy):
         action_masks: Tensor | None,
     ) -> Evaluated:
         encoded = self.encoder(observations)
-        features = self._unflatten(self.torso(encoded), first)
-        if self.memory is not None:
-            features = self.memory(features, state, first)
-        value_features = features
+        features = _normed(self.norm, _scan(self.torso(encoded), self.memory, state, first))
+        distribution = self.policy_head(features, action_masks)
         if self.value_torso is not None:
-            value_features = self._unflatten(self.value_torso(encoded), first)
-        return Evaluated(self.policy_head(features, action_masks), self.value_head(value_features))
+            features = _scan(self.value_torso(encoded), self.value_memory, _critics(state), first)
+            features = _normed(self.value_norm, features)
+        return Evaluated(distribution, self.value_head(features))
 
     def denormalize_values(self, values: Tensor) -> Tensor:
         return values if self.return_moments is None else self.return_moments.denormalize(values)
@@ -103,22 +115,65 @@ class ActorCritic(Policy):
     def normalize_values(self, values: Tensor) -> Tensor:
         return values if self.return_moments is None else self.return_moments.normalize(values)
 
+    def return_values(self, stored: Tensor) -> Tensor:
+        return self.denormalize_values(stored) if self._returns == "targets_only" else stored
+
+    def return_sums(self, returns: Tensor, valid: Tensor) -> Tensor:
+        if self.return_moments is None or self._returns is True:
+            return super().return_sums(returns, valid)
+        return self.return_moments.sums(returns.reshape(-1, 1), valid.flatten())
+
+    def update_returns(self, sums: Tensor) -> None:
+        moments = self.return_moments
+        if moments is None or sums[0].item() == 0:
+            return
+        before = Scale(moments.shift.clone(), moments.scale.clone())
+        moments.merge(sums)
+        if self._returns == "pop_art":
+            self.value_head.rescale(before, Scale(moments.shift, moments.scale))
+
     def normalizer_sums(self, observations: Mapping[str, Tensor], returns: Tensor, valid: Tensor) -> Tensor:
         parts = [super().normalizer_sums(observations, returns, valid)]
         observation_sums = self.encoder.sums(observations, valid)
         if observation_sums is not None:
             parts.append(observation_sums)
-        if self.return_moments is not None:
+        if self.return_moments is not None and self._returns is True:
             parts.append(self.return_moments.sums(returns.reshape(-1, 1), valid.flatten()))
         return torch.cat(parts)
 
     def update_normalizers(self, sums: Tensor) -> None:
         start = 0
-        for moments in (self.encoder.moments, self.return_moments):
+        for moments in (self.encoder.moments, self.return_moments if self._returns is True else None):
             if moments is not None:
                 moments.merge(sums[start : start + moments.sums_size])
                 start += moments.sums_size
 
-    @staticmethod
-    def _unflatten(features: Tensor, first: Tensor) -> Tensor:
-        return features if first.ndim == 1 else features.reshape(*first.shape, -1)
+
+def _step(features: Tensor, memory: Memory | None, state: State, first: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Features of one step and the memory's new state."""
+    if memory is None:
+        return features, {}
+    new_state = memory.step(features, state, first)
+    return new_state["h"], new_state
+
+
+def _scan(features: Tensor, memory: Memory | None, state: State, first: Tensor) -> Tensor:
+    """Features of a whole fragment."""
+    if first.ndim > 1:
+        features = features.reshape(*first.shape, -1)
+    return features if memory is None else memory(features, state, first)
+
+
+def _normed(norm: nn.Module | None, features: Tensor) -> Tensor:
+    if norm is None:
+        return features
+    normed: Tensor = norm(features)
+    return normed
+
+
+def _renamed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {CRITICS + name: tensor for name, tensor in state.items()}
+
+
+def _critics(state: State) -> dict[str, Tensor]:
+    return {name.removeprefix(CRITICS): rows for name, rows in state.items() if name.startswith(CRITICS)}

@@ -22,7 +22,7 @@ def build_convolutional(
     settings: NetworkSettings,
 ) -> ActorCritic:
     """An actor-critic with one convolutional torso for both heads; the images were checked by `check_images`."""
-    encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize.observations)
+    encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize)
     height, width = next(spec.shape[1:] for spec in kind.observations.values() if is_image(spec))
     torso = CnnTorso(encoder.image_scales, height, width, encoder.vector_size, layers, features)
     recurrent = settings.recurrent
@@ -32,6 +32,6 @@ def build_convolutional(
         encoder,
         torso,
         memory=memory,
-        normalize_returns=normalize.returns,
+        normalize=normalize,
         initial_log_std=settings.initial_log_std,
     )

@@ -5,6 +5,8 @@ They compute in float32 under autocast too: bfloat16 has 8 significant bits, too
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,6 +27,13 @@ class Float32Linear(nn.Linear):
             return functional.linear(input, self.weight, self.bias)
         with torch.autocast(input.device.type, enabled=False):
             return functional.linear(input.float(), self.weight, self.bias)
+
+
+class Scale(NamedTuple):
+    """A head's value v stands for shift + scale * v."""
+
+    shift: Tensor
+    scale: Tensor
 
 
 class PolicyHead(nn.Module):
@@ -64,3 +73,13 @@ class ValueHead(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         value: Tensor = self.linear(features)
         return value.squeeze(-1)
+
+    @torch.no_grad()
+    def rescale(self, before: Scale, after: Scale) -> None:
+        """Keeps `shift + scale * value` what it was when shift and scale change.
+
+        w <- w scale / scale',  b <- (scale b + shift - shift') / scale' (van Hasselt et al. 2016, "Learning values
+        across many orders of magnitude", proposition 1; arXiv:1602.07714).
+        """
+        self.linear.weight.mul_(before.scale / after.scale)
+        self.linear.bias.mul_(before.scale).add_(before.shift - after.shift).div_(after.scale)

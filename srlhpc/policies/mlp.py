@@ -43,7 +43,7 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
     from srlhpc.policies.recurrent import build_memory
     from srlhpc.policies.torsos import MlpTorso
 
-    encoder = ObservationEncoder(kind.observations, images=False, normalize=normalize.observations)
+    encoder = ObservationEncoder(kind.observations, images=False, normalize=normalize)
     torso = MlpTorso(encoder.vector_size, settings.hidden, settings.activation)
     memory, value_torso = None, None
     if settings.recurrent is not None:
@@ -56,6 +56,6 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
         torso,
         value_torso=value_torso,
         memory=memory,
-        normalize_returns=normalize.returns,
+        normalize=normalize,
         initial_log_std=settings.initial_log_std,
     )

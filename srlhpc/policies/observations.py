@@ -7,8 +7,9 @@ C, Y, X channels, height and width of images.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +17,7 @@ from torch import Tensor, nn
 from srlhpc.environment import ArraySpec
 from srlhpc.policies.images import is_image
 from srlhpc.rl.normalization import RunningMoments
-
-OBSERVATION_CLIP = 10.0
-"""Bound of normalised observations."""
+from srlhpc.specs.experiment import NormalizeSpec
 
 
 class Encoded(NamedTuple):
@@ -30,7 +29,27 @@ class Encoded(NamedTuple):
     """`[N, C, Y, X]` in channels-last memory, float32 (bfloat16 under autocast); bytes are not yet divided by 255."""
 
 
-class ObservationEncoder(nn.Module):
+def running_moments(size: int, normalize: NormalizeSpec) -> RunningMoments:
+    """Moments of rows of `size` numbers as a spec wants them."""
+    return RunningMoments(size, decay=normalize.decay, smallest_std=normalize.smallest_std)
+
+
+class Encoder(nn.Module, ABC):
+    """From an agent's named raw observations to what the torsos of one kind take."""
+
+    moments: RunningMoments | None
+    """What normalises observations, or None."""
+
+    @abstractmethod
+    def forward(self, observations: Mapping[str, Tensor]) -> Any:
+        """Encodes observations with any leading axes, which become one."""
+
+    @abstractmethod
+    def sums(self, observations: Mapping[str, Tensor], valid: Tensor) -> Tensor | None:
+        """Sums for the running moments over valid rows; None if nothing is normalised."""
+
+
+class ObservationEncoder(Encoder):
     """Concatenates observations in the order of their names.
 
     Float observations are scaled by running moments if `normalize`; bytes and integers are taken as they are, bytes of
@@ -39,10 +58,10 @@ class ObservationEncoder(nn.Module):
     Args:
         observations: key to array of one agent.
         images: whether arrays of three axes are images; otherwise everything is flattened into the vector.
-        normalize: whether float observations are normalised.
+        normalize: whether and how float observations are normalised.
     """
 
-    def __init__(self, observations: Mapping[str, ArraySpec], *, images: bool, normalize: bool) -> None:
+    def __init__(self, observations: Mapping[str, ArraySpec], *, images: bool, normalize: NormalizeSpec) -> None:
         super().__init__()
         self._specs = {key: observations[key] for key in sorted(observations)}
         self._image_keys = [key for key, spec in self._specs.items() if images and is_image(spec)]
@@ -50,7 +69,8 @@ class ObservationEncoder(nn.Module):
         self._float_keys = [key for key, spec in self._specs.items() if spec.dtype.startswith("float")]
         self.vector_size = sum(math.prod(self._specs[key].shape) for key in self._vector_keys)
         float_size = sum(math.prod(self._specs[key].shape) for key in self._float_keys)
-        self.moments = RunningMoments(float_size) if normalize and float_size else None
+        self.moments = running_moments(float_size, normalize) if normalize.observations and float_size else None
+        self._clip = normalize.observation_clip
         self._only_floats = not self._image_keys and self._vector_keys == self._float_keys
 
     @property
@@ -63,7 +83,6 @@ class ObservationEncoder(nn.Module):
         return scales
 
     def forward(self, observations: Mapping[str, Tensor]) -> Encoded:
-        """Encodes observations with any leading axes, which become one."""
         if self._only_floats:
             vector = self._floats(observations)
             return Encoded(vector if self.moments is None else self._normalized(vector), None)
@@ -75,14 +94,13 @@ class ObservationEncoder(nn.Module):
         return Encoded(_concatenate(vectors), _concatenate(images))
 
     def sums(self, observations: Mapping[str, Tensor], valid: Tensor) -> Tensor | None:
-        """Sums for the running moments over valid rows; None if nothing is normalised."""
         if self.moments is None:
             return None
         return self.moments.sums(self._floats(observations), valid.flatten())
 
     def _normalized(self, floats_NV: Tensor) -> Tensor:
         assert self.moments is not None
-        return self.moments.normalize(floats_NV).clamp_(-OBSERVATION_CLIP, OBSERVATION_CLIP)
+        return self.moments.normalize(floats_NV).clamp_(-self._clip, self._clip)
 
     def _rows(self, key: str, array: Tensor) -> Tensor:
         shape = self._specs[key].shape

@@ -28,7 +28,7 @@ class Acted(NamedTuple):
     log_probs: Tensor
     """float32 `[N]`, of the actions, summed over their parts."""
     outputs: dict[str, Tensor]
-    """The declared outputs, `[N, ...]`; `value` is in units of the return."""
+    """The declared outputs, `[N, ...]`; what `value` stands for, `return_values` says."""
     state: dict[str, Tensor]
     """State after this step."""
 
@@ -96,6 +96,26 @@ class Policy(nn.Module, ABC):
     @abstractmethod
     def normalize_values(self, values: Tensor) -> Tensor:
         """The inverse of `denormalize_values`."""
+
+    def return_values(self, stored: Tensor) -> Tensor:
+        """The output `value` of acting, possibly with earlier parameters, in units of the return."""
+        return stored
+
+    def return_sums(self, returns: Tensor, valid: Tensor) -> Tensor:
+        """What `update_returns` takes, to be added over trainers first; empty if it takes nothing.
+
+        Args:
+            returns: float32 `[T, B]`, value targets in units of the return.
+            valid: bool `[T, B]`; other records count in nothing.
+
+        Returns:
+            float64, flat, of a size that does not depend on the data.
+        """
+        del valid
+        return returns.new_empty(0, dtype=torch.float64)
+
+    def update_returns(self, sums: Tensor) -> None:
+        """Takes returns into the running statistics before they are normalised."""
 
     def normalizer_sums(self, observations: Mapping[str, Tensor], returns: Tensor, valid: Tensor) -> Tensor:
         """What `update_normalizers` takes, to be added over trainers first; empty if nothing is normalised.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
 from typing import Self
 
 import torch
@@ -81,34 +83,51 @@ class Categorical(Distribution):
 class MultiCategorical(Distribution):
     """P independent choices at once; actions int64 `[..., P]`.
 
+    Parts are computed side by side; shorter ones are padded to K, the choices of the longest.
+
     Args:
-        logits: `[..., sum(choices)]`, the parts' logits side by side.
-        choices: K of each part.
-        masks: bool `[..., sum(choices)]`, true = allowed, or None.
+        logits: `[..., sum(choices)]`, the parts' logits one after the other.
+        choices: choices of each part.
+        masks: bool `[..., sum(choices)]`, true = allowed, or None. A part that allows nothing is uniform.
     """
 
     def __init__(self, logits: Tensor, choices: Sequence[int], masks: Tensor | None = None) -> None:
-        sizes = list(choices)
-        part_masks = [None] * len(sizes) if masks is None else torch.split(masks, sizes, dim=-1)
-        self.parts = [
-            Categorical(part, mask) for part, mask in zip(torch.split(logits, sizes, dim=-1), part_masks, strict=True)
-        ]
+        logits = logits.float()
+        if masks is not None:
+            logits = logits.masked_fill(~masks, FORBIDDEN_LOGIT)
+        longest = max(choices)
+        if min(choices) < longest:
+            padding = logits.new_full((*logits.shape[:-1], 1), 2 * FORBIDDEN_LOGIT)
+            places = _places_of_parts(tuple(choices), logits.device)
+            logits = torch.cat([logits, padding], dim=-1).index_select(-1, places)
+        self._parts = Categorical(logits.reshape(*logits.shape[:-1], len(choices), longest))
 
     def sample(self, generator: torch.Generator | None) -> Tensor:
-        return torch.stack([part.sample(generator) for part in self.parts], dim=-1)
+        return self._parts.sample(generator)
 
     def mode(self) -> Tensor:
-        return torch.stack([part.mode() for part in self.parts], dim=-1)
+        return self._parts.mode()
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        terms = [part.log_prob(action) for part, action in zip(self.parts, actions.unbind(-1), strict=True)]
-        return torch.stack(terms).sum(0)
+        return self._parts.log_prob(actions).sum(-1)
 
     def entropy(self) -> Tensor:
-        return torch.stack([part.entropy() for part in self.parts]).sum(0)
+        return self._parts.entropy().sum(-1)
 
     def kl(self, other: Self) -> Tensor:
-        return torch.stack([mine.kl(theirs) for mine, theirs in zip(self.parts, other.parts, strict=True)]).sum(0)
+        return self._parts.kl(other._parts).sum(-1)
+
+
+@lru_cache
+@torch.inference_mode(False)
+def _places_of_parts(choices: tuple[int, ...], device: torch.device) -> Tensor:
+    """Where the padded parts' logits are among those of all parts and one for padding: int64 `[P * K]`."""
+    longest, end = max(choices), sum(choices)
+    starts = [end_of - size for end_of, size in zip(accumulate(choices), choices, strict=True)]
+    places = [
+        start + k if k < size else end for start, size in zip(starts, choices, strict=True) for k in range(longest)
+    ]
+    return torch.tensor(places, device=device)
 
 
 class DiagonalGaussian(Distribution):

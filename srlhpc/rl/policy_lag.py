@@ -22,7 +22,8 @@ def rollout_slots(
     for b up to `begun + (max_policy_lag - left - uses + 1) // uses`. With one use and the limit 0, at most `batch` are
     open, all of which the next update needs, in whatever order they arrive. With a larger limit, fragments trained in
     the order of their starts keep the bound too. One that is overtaken by later ones may become older; the trainer then
-    drops it, and it counts as lost. A fragment that was declared lost must never be trained after.
+    drops it, and it counts as lost. A fragment that was declared lost must never be trained after. Where newer batches
+    go before further uses of older ones (a queue), the bound holds for first uses; the trainer drops later ones.
 
     Args:
         begun: batches whose training has begun, of this trainer.
@@ -31,7 +32,7 @@ def rollout_slots(
         batch: fragments of one update, over all trainers.
         max_policy_lag: in updates; at least `uses - 1`, else nothing ever starts.
         uses: updates that are made of each batch.
-        left: those that the newest batch still makes, the one under way included.
+        left: those that are still made of batches that have begun, the one under way included.
     """
     return max(0, (begun + 1 + (max_policy_lag - left - uses + 1) // uses) * batch - (started - lost))
 

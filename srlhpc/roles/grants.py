@@ -60,7 +60,7 @@ class Granter:
         Args:
             version: the trainer's, which the fragments need.
             begun: batches whose training has begun in this attempt.
-            left: updates that are still made of the newest.
+            left: updates that are still made of them.
         """
         busy = False
         while self._slots(begun, left) >= self._fragments and (message := self._next()) is not None:

@@ -51,6 +51,7 @@ class SeatRecorder:
         kind_agents: int,
         records: int,
         burn_in: int,
+        chunks: int = 1,
         outputs: tuple[str, ...],
         recurrent: bool,
     ) -> None:
@@ -60,8 +61,10 @@ class SeatRecorder:
         self._trained = _places(trained, len(agents))
         self._trained_in_kind = _places(tuple(agents[i] for i in trained), kind_agents)
         self._records, self._burn_in, self._recurrent = records, burn_in, recurrent
-        # After these records the state is kept: before the bootstrap, and before the next fragment's t = 0.
-        self._state_records = (records - 1, records - 1 - burn_in)
+        ends = range(records // chunks - 1, records - 1, records // chunks)
+        self._chunk_ends = {t: place for place, t in enumerate(ends)}
+        # After these records the state is kept: before a chunk, the bootstrap, and the next fragment's t = 0.
+        self._state_records = {*ends, records - 1, records - 1 - burn_in}
         self._outputs = tuple(f"out.{name}" for name in outputs)
         self._trains = channels.blocks is not None
         self._block: Message | None = None
@@ -184,9 +187,14 @@ class SeatRecorder:
     def _keep_state(self, state: Mapping[str, Array]) -> None:
         if self._t == self._records - 1 - self._burn_in:
             self._next_start_state = {name: view.copy() for name, view in state.items()}
-        if self._block is not None and self._t == self._records - 1:
+        if self._block is None:
+            return
+        if self._t == self._records - 1:
             for name, view in state.items():
                 self._block.fields[f"final_state.{name}"][...] = view[:, self._trained]
+        elif self._t in self._chunk_ends:
+            for name, view in state.items():
+                self._block.fields[f"chunk_state.{name}"][self._chunk_ends[self._t]] = view[:, self._trained]
 
     # --- after the step ------------------------------------------------------------------------------------------
 

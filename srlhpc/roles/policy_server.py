@@ -86,9 +86,16 @@ class ServedPolicy:
             ]
             return torch.from_numpy(parts[0] if len(parts) == 1 else np.concatenate(parts)).to(self._device)
 
-        observations = {key: rows(f"obs.{key}") for key in self._observation_keys}
-        masks = rows("action_masks") if self._policy.kind.has_action_masks else None
+        alive = self._alive(requests)
+
+        def seen(field: str) -> Tensor:
+            return rows(field) if alive is None else rows(field)[alive]
+
+        observations = {key: seen(f"obs.{key}") for key in self._observation_keys}
+        masks = seen("action_masks") if self._policy.kind.has_action_masks else None
         places = self._places(requests) if self._state else None
+        if places is not None and alive is not None:
+            places = places[alive]
         state = {name: tensor[places] for name, tensor in self._state.items()}
         with (
             torch.inference_mode(),
@@ -96,12 +103,18 @@ class ServedPolicy:
                 self._device.type, dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None
             ),
         ):
-            acted = self._policy.act(observations, state, rows("first"), action_masks=masks, generator=self._generator)
+            acted = self._policy.act(observations, state, seen("first"), action_masks=masks, generator=self._generator)
             for name, tensor in acted.state.items():
                 self._state[name][places] = tensor.to(self._state[name].dtype)
         self.rows_inferred += self._rows * len(requests)
         self.batches += 1
-        return acted
+        return acted if alive is None else _spread(acted, alive, self._rows * len(requests))
+
+    def _alive(self, requests: Sequence[Message]) -> Tensor | None:
+        """Rows of agents that are in the game; None where all are, or none."""
+        alive = np.concatenate([request.fields["alive"] for request in requests], axis=None)
+        count = np.count_nonzero(alive)
+        return None if count in (0, alive.size) else torch.from_numpy(np.flatnonzero(alive)).to(self._device)
 
     def _places(self, requests: Sequence[Message]) -> Tensor:
         """Rows of the recurrent state that belong to these requests."""
@@ -155,6 +168,18 @@ class ServedPolicy:
         self._requests.close()
         if self._subscription is not None:
             self._subscription.close()
+
+
+def _spread(acted: Acted, places: Tensor, rows: int) -> Acted:
+    """What was acted for some rows, as if for all; zeros for the others."""
+
+    def spread(tensor: Tensor) -> Tensor:
+        return tensor.new_zeros((rows, *tensor.shape[1:])).index_copy_(0, places, tensor)
+
+    def each(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: spread(tensor) for name, tensor in tensors.items()}
+
+    return Acted(spread(acted.actions), spread(acted.log_probs), each(acted.outputs), each(acted.state))
 
 
 class PolicyServer(Role):

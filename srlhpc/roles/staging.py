@@ -112,6 +112,7 @@ class Staging:
             versions=tensors["versions"],
             outputs=named("out."),
             state=named("state."),
+            chunk_states=named("chunk_state."),
             final_state=named("final_state."),
             action_masks=tensors.get("action_masks"),
             burn_in_steps=burn_in,

@@ -2,6 +2,7 @@
 
     waiting --(batch full on all trainers)--> updating --> published --(batch has uses left)--> updating
                                                              published --(no use left)--> waiting
+    with a queue of batches: published --(a new batch is full, or any has uses left)--> updating
     waiting --(any trainer is told to stop)--> last part sent --> discarding until every actor said LAST --> done
 
 Streams are served at every yield of an update, since MPI moves nothing while nobody polls.
@@ -199,29 +200,35 @@ class Trainer(Role):
         if self._discarding:
             return
         if self._batches.is_late(block, self.version):
-            fragments = block.fields["valid"].shape[1] * block.fields["valid"].shape[2]
-            self._totals.dropped_fragments += fragments
-            if self._granter is not None:
-                self._granter.lose(fragments)
+            self._lose(block.fields["valid"].shape[1] * block.fields["valid"].shape[2])
             return
         self._batches.gathered.add(block)
+
+    def _lose(self, fragments: int) -> None:
+        """So many fragments are too old and will not be trained."""
+        self._totals.dropped_fragments += fragments
+        if self._granter is not None:
+            self._granter.lose(fragments)
 
     # --- life ----------------------------------------------------------------------------------------------------
 
     def _live(self) -> Generator[None]:
         self._publish()
         while True:
-            while not self._stopping and (self._holding or self._at_limit or not self._batches.next.is_full):
+            while not self._stopping and (self._holding or self._at_limit or not self._batches.is_ready):
                 self._hand_over()
                 yield
             self._hand_over()
+            if self._batches.has_queue:
+                (new,) = yield from self._reducer.agree([float(self._batches.gathered.is_full)])
+                self._batches.choose(new=new == self._reducer.trainers)
             staged, worn = self._batches.next, self._batches.is_worn(self.version)
             flags = (staged.is_full, self._stopping, worn, staged.steps, staged.valid)
             full, stop, worn_anywhere, steps, valid = yield from self._reducer.agree([float(flag) for flag in flags])
             if stop:
                 break
             if worn_anywhere:
-                self._batches.drop_uses()
+                self._lose(self._batches.drop_worn())
             elif full == self._reducer.trainers and valid:
                 yield from self._update(int(steps), int(valid))
             elif full == self._reducer.trainers:

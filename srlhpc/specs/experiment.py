@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, Self
 
+from annotated_types import Gt, Lt
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from srlhpc.objects import did_you_mean
@@ -16,9 +17,18 @@ class NormalizeSpec(Spec):
     """Running statistics that are part of the policy and travel with its parameters."""
 
     observations: bool = False
-    """Scale every float observation to zero mean and unit variance (clipped at 10)."""
-    returns: bool = False
-    """Let the value head predict returns scaled to zero mean and unit variance."""
+    """Scale every float observation to zero mean and unit variance."""
+    observation_clip: PositiveFloat = 10.0
+    """Bound of a normalised observation, in standard deviations."""
+    returns: bool | Literal["pop_art", "targets_only"] = False
+    """Let the value head predict returns scaled to zero mean and unit variance. true: the statistics take in a batch
+    after it was trained. pop_art: before its targets are scaled, and the head is rescaled so that its values stay what
+    they were. targets_only: before, and the head is not rescaled, so values move with the statistics."""
+    decay: Annotated[float, Gt(0.0), Lt(1.0)] | None = None
+    """How much the statistics keep of themselves at each batch (exponential moving average, bias-corrected); null: all
+    records ever seen count alike."""
+    smallest_std: PositiveFloat = 1e-4
+    """A smaller standard deviation is taken as this."""
 
 
 class BatchSpec(Spec):
@@ -30,9 +40,29 @@ class BatchSpec(Spec):
     """Trained steps per fragment."""
     burn_in_steps: NonNegativeInt = 0
     """Extra leading steps, repeated from the fragment before, that only warm up the recurrent state; never trained."""
+    chunk_steps: PositiveInt | None = None
+    """With memory: gradients through time end every so many steps, where the recurrent state of acting is stored and
+    taken up again; divides fragment_steps. null: they go through the whole fragment."""
     uses: PositiveInt = 1
     """Updates made of each batch, one after the other, each published; steps are counted once. A batch that has become
     older than max_policy_lag is not used again."""
+    queue: PositiveInt | None = None
+    """Batches with uses left that a trainer keeps. An update learns from the one with the most uses left, the newest of
+    those, so from a new batch as soon as one is full; what no longer fits is not used again. null: a batch is used up
+    before the next is begun."""
+
+    @model_validator(mode="after")
+    def _check_queue(self) -> Self:
+        if self.queue is not None and self.uses == 1:
+            raise refusal(
+                f"is {self.queue} but uses is 1, so none is kept; set uses to 2 or more, or queue to null", "queue"
+            )
+        return self
+
+    @property
+    def chunks(self) -> int:
+        """Parts of a fragment with a stored recurrent state each."""
+        return self.fragment_steps // (self.chunk_steps or self.fragment_steps)
 
 
 class PolicySpec(Spec):
@@ -64,6 +94,7 @@ class PolicySpec(Spec):
                 f"is {self.batch.burn_in_steps}; it must be less than fragment_steps ({self.batch.fragment_steps}).",
                 *("batch", "burn_in_steps"),
             )
+        self._check_chunks()
         if self.max_policy_lag is not None and self.max_policy_lag < self.batch.uses - 1:
             raise refusal(
                 f"is {self.max_policy_lag} but batch.uses is {self.batch.uses}: the last use of a batch comes at least "
@@ -72,6 +103,27 @@ class PolicySpec(Spec):
             )
         self.algorithm.check(self.batch, self.network)
         return self
+
+    def _check_chunks(self) -> None:
+        batch, where = self.batch, ("batch", "chunk_steps")
+        if batch.chunk_steps is None:
+            return
+        if not self.network.recurrent:
+            raise refusal(
+                f"is {batch.chunk_steps} but network.recurrent is null; chunks bound the steps through which gradients "
+                "reach a recurrent state: set network.recurrent, or chunk_steps to null",
+                *where,
+            )
+        if batch.fragment_steps % batch.chunk_steps:
+            raise refusal(
+                f"is {batch.chunk_steps}, which does not divide fragment_steps ({batch.fragment_steps})", *where
+            )
+        if batch.burn_in_steps:
+            raise refusal(
+                f"is {batch.chunk_steps} but burn_in_steps is {batch.burn_in_steps}; chunks start from stored states "
+                "without burn-in: set one of them to null or 0",
+                *where,
+            )
 
 
 class AgentsSpec(Spec):

@@ -59,6 +59,10 @@ class Gru(Spec):
 Recurrent = Annotated[Lstm | Gru, Field(discriminator="kind")]
 
 
+CRITICS = "value_"
+"""In front of the names of a recurrent state that is the critic's own."""
+
+
 class NetworkSettings(Spec):
     """Base of the `Settings` of a network module in `srlhpc.policies` or elsewhere.
 

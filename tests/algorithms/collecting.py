@@ -82,12 +82,15 @@ def finish_together(generators: list[Generator[None, None, _R]]) -> list[_R]:
 class Collector:
     """Plays an environment of one kind with a policy and cuts what happens into batches of fragments."""
 
-    def __init__(self, environment: Environment, policy: Policy, *, steps: int, seed: int, burn_in: int = 0) -> None:
+    def __init__(
+        self, environment: Environment, policy: Policy, *, steps: int, seed: int, burn_in: int = 0, chunks: int = 1
+    ) -> None:
         (self._kind,) = environment.spaces.kinds
         self._environment = environment
         self._policy = policy
         self._steps = steps
         self._burn_in = burn_in
+        self._chunks = chunks
         self._generator = torch.Generator().manual_seed(seed)
         self._now = environment.reset(seed).kinds[self._kind.name]
         self._state = policy.initial_state(environment.copies * len(self._kind.agents))
@@ -121,6 +124,7 @@ class Collector:
             versions=torch.full(valid.shape, self.version),
             outputs={name[4:]: array for name, array in stacked.items() if name.startswith("out.")},
             state=dict(self._states[0]),
+            chunk_states=self._chunk_states(),
             final_state=dict(self._state),
             action_masks=whole.get("action_masks"),
             burn_in_steps=self._burn_in,
@@ -130,6 +134,11 @@ class Collector:
         self.version += 1
         self.trained_steps += self._steps * len(valid[0])
         return batch
+
+    def _chunk_states(self) -> dict[str, Tensor]:
+        length = self._steps // self._chunks
+        later = self._states[length::length] if self._chunks > 1 else []
+        return {name: torch.stack([state[name] for state in later]) for name in later[0]} if later else {}
 
     def _play(self) -> None:
         record = _tensors(self._kind, self._now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 import torch
 from torch import nn
 
@@ -16,10 +17,11 @@ def _network() -> nn.Module:
     return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
 
 
-def test_steps_then_as_those_of_torch_s_fused_adam() -> None:
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_steps_then_as_those_of_torch_s_fused_adam(weight_decay: float) -> None:
     ours, theirs = _network(), _network()
-    flat = FlatAdam(ours, epsilon=1e-5)
-    reference = torch.optim.Adam(theirs.parameters(), eps=1e-5, fused=True)
+    flat = FlatAdam(ours, epsilon=1e-5, weight_decay=weight_decay)
+    reference = torch.optim.Adam(theirs.parameters(), eps=1e-5, weight_decay=weight_decay, fused=True)
     inputs = torch.randn(4, 16, 5)
     for number, rows in enumerate(inputs):
         rate = 0.01 / (number + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -22,6 +22,7 @@ def mean_reward_after_training(
     recurrent: dict[str, Any] | None = None,
     normalize: NormalizeSpec | None = None,
     burn_in: int = 0,
+    chunks: int = 1,
     **settings: Any,
 ) -> float:
     """Mean reward of the valid records of the last five batches."""
@@ -30,7 +31,7 @@ def mean_reward_after_training(
     policy = mlp.build(network, environment.spaces.kinds[0], normalize or NormalizeSpec())
     values = {"kind": "ppo", "learning_rate": 5e-3, "gamma": 0.5, **settings}
     algorithm = ppo.build(ppo.Settings.model_validate(values), policy, context())
-    collector = Collector(environment, policy, steps=16, seed=1, burn_in=burn_in)
+    collector = Collector(environment, policy, steps=16, seed=1, burn_in=burn_in, chunks=chunks)
     rewards = []
     for _ in range(updates):
         batch = collector.batch()
@@ -64,11 +65,21 @@ def test_continuous_actions_are_learnt_with_normalized_observations_and_returns(
     assert reward > 0.95  # 0.63 with the initial policy
 
 
-@pytest.mark.parametrize(("kind", "burn_in"), [("lstm", 0), ("gru", 4)])
-def test_a_cue_is_remembered_with_memory(kind: str, burn_in: int) -> None:
+@pytest.mark.parametrize("returns", ["pop_art", "targets_only"])
+def test_a_task_of_large_returns_is_learnt_with_a_moving_scale(returns: Literal["pop_art", "targets_only"]) -> None:
+    normalize = NormalizeSpec(returns=returns, decay=0.9)
+    assert mean_reward_after_training(Matching(Discrete(5), scale=1000.0), 30, normalize=normalize) > 950
+
+
+@pytest.mark.parametrize(
+    ("kind", "burn_in", "chunks", "updates"), [("lstm", 0, 1, 45), ("gru", 4, 1, 45), ("lstm", 0, 2, 90)]
+)
+def test_a_cue_is_remembered_with_memory(kind: str, burn_in: int, chunks: int, updates: int) -> None:
     environment = Matching(Discrete(3), length=4, delay=True)
     recurrent = {"kind": kind, "size": 32}
-    reward = mean_reward_after_training(environment, 45, recurrent=recurrent, burn_in=burn_in, gamma=0.9)
+    reward = mean_reward_after_training(
+        environment, updates, recurrent=recurrent, burn_in=burn_in, chunks=chunks, gamma=0.9
+    )
     assert reward > 0.95 / 4  # one reward in four records
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -40,8 +40,8 @@ def learner(
     return policy, algorithm
 
 
-def collected(environment: Matching, policy: Policy, *, burn_in: int = 0, batches: int = 1) -> Batch:
-    collector = Collector(environment, policy, steps=12, seed=2, burn_in=burn_in)
+def collected(environment: Matching, policy: Policy, *, burn_in: int = 0, batches: int = 1, chunks: int = 1) -> Batch:
+    collector = Collector(environment, policy, steps=12, seed=2, burn_in=burn_in, chunks=chunks)
     for _ in range(batches - 1):
         collector.batch()
     return collector.batch()
@@ -55,14 +55,17 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return all(torch.equal(one[name], other[name]) for name in one | other)
 
 
-def columns(batch: Batch, part: slice) -> Batch:
+def columns(batch: Batch, part: slice | list[int]) -> Batch:
     def taken(tensor: Tensor) -> Tensor:
         return tensor[:, part]
 
+    chunks = {key: taken(t) for key, t in batch.chunk_states.items()}
     names = ["actions", "log_probs", "rewards", "terminated", "truncated", "first", "valid", "versions"]
     dicts = {name: {key: taken(t) for key, t in getattr(batch, name).items()} for name in ("observations", "outputs")}
     states = {name: {key: t[part] for key, t in getattr(batch, name).items()} for name in ("state", "final_state")}
-    return replace(batch, **{name: taken(getattr(batch, name)) for name in names}, **dicts, **states)
+    return replace(
+        batch, **{name: taken(getattr(batch, name)) for name in names}, **dicts, **states, chunk_states=chunks
+    )
 
 
 @pytest.mark.parametrize("recurrent", [None, LSTM, GRU], ids=["none", "lstm", "gru"])
@@ -77,6 +80,74 @@ def test_ratio_is_one_within_rounding_in_the_first_minibatch(
         batch = collector.batch()
         assert batch.first[1:-1].any()
         assert finish(algorithm.update(batch))["ratio_max_deviation_first"] < 1e-5
+
+
+@pytest.mark.parametrize("minibatches", [1, 4])
+def test_ratio_is_one_in_the_first_minibatch_of_chunks(minibatches: int) -> None:
+    environment = Matching(Discrete(5), length=5)
+    policy, algorithm = learner(environment, recurrent=LSTM, learning_rate=1e-2, minibatches=minibatches)
+    collector = Collector(environment, policy, steps=12, seed=2, chunks=4)
+    for _ in range(3):
+        batch = collector.batch()
+        assert batch.first[1:-1].any()
+        assert finish(algorithm.update(batch))["ratio_max_deviation_first"] < 1e-5
+
+
+def test_gradients_end_where_chunks_do() -> None:
+    environment = Matching(Discrete(3), length=50)
+    norms = []
+    for chunks in (1, 4):
+        policy, algorithm = learner(environment, recurrent=LSTM, epochs=1, minibatches=1)
+        batch = collected(environment, policy, batches=2, chunks=chunks)
+        batch.valid[:9] = False
+        weight = policy.get_parameter("memory.weight_hh")
+        finish(algorithm.update(batch))
+        assert weight.grad is not None
+        norms.append(weight.grad.clone())
+        if chunks == 4:
+            cut = replace(
+                batch,
+                observations={key: array[9:] for key, array in batch.observations.items()},
+                state={name: states[-1] for name, states in batch.chunk_states.items()},
+                chunk_states={},
+                outputs={key: array[9:] for key, array in batch.outputs.items()},
+                **{
+                    name: getattr(batch, name)[9:]
+                    for name in (
+                        "actions",
+                        "log_probs",
+                        "rewards",
+                        "terminated",
+                        "truncated",
+                        "first",
+                        "valid",
+                        "versions",
+                    )
+                },
+            )
+    policy, algorithm = learner(environment, recurrent=LSTM, epochs=1, minibatches=1)
+    finish(algorithm.update(cut))
+    last = policy.get_parameter("memory.weight_hh").grad
+    assert last is not None
+    torch.testing.assert_close(norms[1], last)
+    assert not torch.allclose(norms[0], last, rtol=1e-3)
+
+
+def test_chunks_without_valid_records_are_not_computed_and_change_nothing() -> None:
+    environment = Matching(Discrete(3), length=50)
+    results, widths = [], []
+    for missing in ([], [3, 5]):
+        policy, algorithm = learner(environment, recurrent=LSTM, epochs=1, minibatches=1)
+        batch = collected(environment, policy, batches=2, chunks=4)
+        batch.valid[:, [3, 5]] = False
+        kept = [column for column in range(16) if column not in missing]
+        if missing:
+            batch = columns(batch, kept)
+        policy.get_submodule("memory").register_forward_pre_hook(lambda _, inputs: widths.append(inputs[0].shape[1]))
+        finish(algorithm.update(batch))
+        results.append(parameters(policy))
+    assert widths == [4 * 14, 4 * 14]
+    assert same(results[0], results[1])
 
 
 def test_losses_equal_the_sums_of_the_paper() -> None:
@@ -152,6 +223,34 @@ def test_normalizers_take_in_a_batch_at_its_first_use_only() -> None:
     assert not same(counts[1], counts[2])
 
 
+@pytest.mark.parametrize("returns", ["pop_art", "targets_only"])
+def test_value_targets_are_scaled_by_statistics_that_hold_their_batch(
+    returns: Literal["pop_art", "targets_only"],
+) -> None:
+    environment = Matching(Discrete(3))
+    policy, algorithm = learner(environment, normalize=NormalizeSpec(returns=returns), epochs=1, learning_rate=0.0)
+    batch = collected(environment, policy)
+    batch.rewards += 1000
+    metrics = finish(algorithm.update(batch))
+    mean, deviation = policy.denormalize_values(torch.tensor([0.0, 1.0])).tolist()
+    assert mean == pytest.approx(metrics["return_target_mean"])
+    values = metrics["value_mean"] if returns == "pop_art" else mean + (deviation - mean) * metrics["value_mean"]
+    distance = (metrics["return_target_mean"] - values) / (deviation - mean)
+    assert metrics["value_loss"] == pytest.approx(0.5 * (1 + distance**2), rel=0.05)
+
+
+def test_scale_of_returns_is_that_of_before_the_update_after_divergence() -> None:
+    environment = Matching(Discrete(3))
+    policy, algorithm = learner(environment, normalize=NormalizeSpec(returns="pop_art"))
+    batch = collected(environment, policy)
+    before = parameters(policy)
+    t, b = batch.valid.nonzero()[-1].tolist()
+    batch.log_probs[t, b] = float("nan")
+    with pytest.raises(DivergedError):
+        finish(algorithm.update(batch))
+    assert same(before, parameters(policy))
+
+
 def test_burn_in_is_never_trained_but_warms_the_state() -> None:
     environment = Matching(Discrete(3), length=50)
     results = []
@@ -205,13 +304,15 @@ def test_state_of_another_network_is_refused() -> None:
         algorithm.load_state(other.state())
 
 
-@pytest.mark.parametrize("recurrent", [None, LSTM], ids=["none", "lstm"])
-def test_two_trainers_learn_what_one_learns_from_both_batches(recurrent: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize(
+    ("recurrent", "chunks"), [(None, 1), (LSTM, 1), (LSTM, 3)], ids=["none", "lstm", "lstm in chunks"]
+)
+def test_two_trainers_learn_what_one_learns_from_both_batches(recurrent: dict[str, Any] | None, chunks: int) -> None:
     environment = Matching(Discrete(3), copies=16)
     normalize = NormalizeSpec(observations=True, returns=True)
     settings: dict[str, Any] = {"minibatches": 1, "recurrent": recurrent, "normalize": normalize, "learning_rate": 1e-2}
     whole, alone = learner(environment, **settings)
-    batch = collected(environment, whole)
+    batch = collected(environment, whole, chunks=chunks)
     batch.valid[:, :3] = False  # the trainers' valid counts differ
     expected = finish(alone.update(batch))
 

@@ -33,6 +33,7 @@ class Matching(Environment):
         masked: forbids the choice that follows the right one; taking it raises.
         delay: the cue shows only at the first record; reward comes for the action of the last one.
         truncates: episodes end by truncation, not termination.
+        scale: of the reward.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class Matching(Environment):
         masked: bool = False,
         delay: bool = False,
         truncates: bool = False,
+        scale: float = 1.0,
     ) -> None:
         self._actions = actions
         self._length = length
         self._masked = masked
         self._delay = delay
         self._truncates = truncates
+        self._scale = scale
         self.copies = copies
         self._sizes = _choices(actions)
         width = sum(self._sizes) if self._sizes else actions.array.shape[0]
@@ -67,7 +70,7 @@ class Matching(Environment):
     def step(self, actions: Mapping[str, Array]) -> Step:
         chosen = actions["agents"][:, 0]
         playing = ~self._ended
-        rewards = np.where(playing, self._reward(chosen), 0.0)
+        rewards = np.where(playing, self._scale * self._reward(chosen), 0.0)
         last = self._clock == self._length - 1
         if self._delay:
             rewards *= last

@@ -52,6 +52,13 @@ def test_masks_and_states_are_there_where_the_policy_has_them() -> None:
     assert fields["state.h"] == fields["final_state.h"] == ((E, A, 6), "float32")
 
 
+def test_states_before_the_later_chunks_are_there_where_a_fragment_has_several() -> None:
+    fields = described(block_layout(shapes(Discrete(3), recurrent=True), T, E, A, chunks=5))
+    assert fields["chunk_state.h"] == ((4, E, A, 6), "float32")
+    whole = described(block_layout(shapes(Discrete(3), recurrent=True), T, E, A))
+    assert fields.keys() - whole.keys() == {"chunk_state.h"}
+
+
 def test_request_is_one_record_without_action() -> None:
     assert described(request_layout(shapes(Continuous(2)), E, A)) == {
         "obs.image": ((E, A, 4, 4), "uint8"),

@@ -14,6 +14,7 @@ import pytest
 
 from srlhpc.data.tree import leaves
 from srlhpc.launch.serial import run_serial
+from tests.finding import KEYS
 from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
 
 N = 3
@@ -51,6 +52,15 @@ JOBS = {
         normalize={"observations": True, "returns": True},
         algorithm=SCHEDULED,
         batch={"fragments": 8, "fragment_steps": 8, "uses": 2},
+        **EVERY_N,
+    ),
+    "an entity network in chunks, of batches used twice": settings(
+        {"factory": "tests.finding"},
+        network={"kind": "entities", "recurrent": {"kind": "lstm", "size": 8}, "width": 8, "heads": 2, "features": 16}
+        | KEYS,
+        normalize={"observations": True, "returns": "pop_art", "decay": 0.9},
+        algorithm=SCHEDULED,
+        batch={"fragments": 8, "fragment_steps": 8, "chunk_steps": 4, "uses": 2, "queue": 3},
         **EVERY_N,
     ),
     "catch": settings({"factory": "catch", "rows": 5, "columns": 3}, algorithm=SCHEDULED, **EVERY_N),

@@ -13,6 +13,7 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.serial import run_serial
 from srlhpc.roles.actor import StepError
 from srlhpc.roles.progress import Progress
+from tests.finding import KEYS
 from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
 from tests.launch.test_exact_resume import differences
 
@@ -65,6 +66,24 @@ def test_ratio_of_fresh_data_is_1_in_the_first_minibatch_of_every_update(
     deviations = [update["metrics"]["ratio_max_deviation_first"] for update in updates]
     assert len(deviations) == 12
     assert max(deviations) < 1e-4
+
+
+def test_ratio_is_1_where_an_entity_network_is_trained_in_chunks_of_batches_used_twice(
+    tmp_path: Path, updates: list[Mapping[str, Any]]
+) -> None:
+    network = {"kind": "entities", "recurrent": {"kind": "lstm", "size": 8}, "width": 8, "heads": 2, "features": 16}
+    job = settings(
+        {"factory": "tests.finding"},
+        stop={"updates": 12},
+        network=network | KEYS,
+        algorithm={"kind": "ppo", "learning_rate": 1e-2, "epochs": 1, "minibatches": 1},
+        batch={"fragments": 8, "fragment_steps": 12, "chunk_steps": 3, "uses": 2, "queue": 2},
+        normalize={"returns": "pop_art", "decay": 0.9},
+    )
+    train(tmp_path, job)
+    deviations = [update["metrics"]["ratio_max_deviation_first"] for update in updates]
+    assert max(deviations[::2]) < 1e-4
+    assert min(deviations[1::2]) > 1e-3
 
 
 def test_ratio_is_1_with_burn_in_once_the_parameters_stand_still(

@@ -9,13 +9,41 @@ import torch
 from torch import Tensor
 
 from srlhpc.environment import ActionSpace, ArraySpec, Discrete, Kind
-from srlhpc.policies import impala_cnn, mlp, nature_cnn
+from srlhpc.policies import entities, impala_cnn, mlp, nature_cnn
 from srlhpc.policies.policy import Policy
 from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.modules import NetworkSettings
 
 NETWORKS = {"mlp": mlp, "nature_cnn": nature_cnn, "impala_cnn": impala_cnn}
 NOTHING = NormalizeSpec()
 EVERYTHING = NormalizeSpec(observations=True, returns=True)
+
+
+KEYS: dict[str, Any] = {
+    "own": ["body", "gear"],
+    "rings": {"lidar": {"channels": 2}},
+    "sets": {"others": {"visible": "sees", "exists": "is_there"}, "boxes": {"visible": "sees_boxes"}},
+}
+SMALL = {"width": 8, "heads": 2, "features": 16}
+OTHERS, BOXES = 3, 2
+"""Entities of the sets."""
+
+
+def entity_kind(actions: ActionSpace | None = None) -> Kind:
+    """Agents that see sets of entities; `own` has a part that is no float."""
+    return kind(
+        {
+            "body": vector(4),
+            "gear": ArraySpec((2,), "int64"),
+            "lidar": ArraySpec((1, 6), "float32"),
+            "others": ArraySpec((OTHERS, 5), "float32"),
+            "boxes": ArraySpec((BOXES, 7), "float32"),
+            "sees": ArraySpec((OTHERS,), "float32"),
+            "is_there": ArraySpec((OTHERS,), "bool"),
+            "sees_boxes": ArraySpec((BOXES,), "bool"),
+        },
+        actions,
+    )
 
 
 def kind(
@@ -34,12 +62,19 @@ def image(channels: int = 2, size: int = 44, dtype: str = "uint8") -> ArraySpec:
 
 def policy(network: str, agents: Kind, normalize: NormalizeSpec = NOTHING, seed: int = 0, **settings: Any) -> Policy:
     torch.manual_seed(seed)
-    module = NETWORKS[network]
-    built: Policy = module.build(module.Settings.model_validate({"kind": network, **settings}), agents, normalize)
+    module = entities if network == "entities" else NETWORKS[network]
+    built: Policy = module.build(network_settings(network, **settings), agents, normalize)
     with torch.no_grad():
         for parameter in built.parameters():  # far from the initial near-uniform policy
             parameter += 0.05 * torch.randn(parameter.shape)
     return built
+
+
+def network_settings(network: str, **settings: Any) -> NetworkSettings:
+    if network == "entities":
+        return entities.Settings.model_validate({"kind": network, **KEYS, **SMALL, **settings})
+    made: NetworkSettings = NETWORKS[network].Settings.model_validate({"kind": network, **settings})
+    return made
 
 
 def observations(agents: Kind, *leading: int, seed: int = 0) -> dict[str, Tensor]:
@@ -49,6 +84,8 @@ def observations(agents: Kind, *leading: int, seed: int = 0) -> dict[str, Tensor
 
 def _drawn(spec: ArraySpec, leading: tuple[int, ...], generator: torch.Generator) -> Tensor:
     shape = (*leading, *spec.shape)
+    if spec.dtype == "bool":
+        return torch.rand(shape, generator=generator) < 0.5
     if spec.dtype.startswith("float"):
         return torch.randn(shape, generator=generator, dtype=getattr(torch, spec.dtype))
     return torch.randint(0, 200, shape, generator=generator, dtype=getattr(torch, spec.dtype))

@@ -14,7 +14,18 @@ from srlhpc.environment import ArraySpec, Continuous, Discrete, Kind, MultiDiscr
 from srlhpc.objects import UserError
 from srlhpc.policies.policy import Acted, Policy, read_vector, vector_size, write_vector
 from srlhpc.specs.experiment import NormalizeSpec
-from tests.policies.making import EVERYTHING, NETWORKS, NOTHING, image, kind, observations, policy, vector
+from tests.policies.making import (
+    EVERYTHING,
+    NETWORKS,
+    NOTHING,
+    entity_kind,
+    image,
+    kind,
+    network_settings,
+    observations,
+    policy,
+    vector,
+)
 
 STEPS, COLUMNS = 9, 4
 IMAGES = {"screen": image()}
@@ -30,6 +41,7 @@ SERVED = {
     "nature": ("nature_cnn", kind(IMAGES)),
     "impala": ("impala_cnn", kind(IMAGES)),
     "dict to nature": ("nature_cnn", kind(MIXED)),
+    "entities": ("entities", entity_kind(MultiDiscrete((2, 3)))),
 }
 
 
@@ -82,25 +94,29 @@ def test_acting_gives_the_declared_shapes_and_dtypes(served: tuple[str, Kind]) -
     assert acted.actions.shape == (COLUMNS, *agents.actions.array.shape)
     assert str(acted.actions.dtype) == f"torch.{agents.actions.array.dtype}"
     assert (acted.log_probs.shape, acted.log_probs.dtype) == ((COLUMNS,), torch.float32)
-    declared = NETWORKS[network].Settings.model_validate({"kind": network}).output_arrays()
+    declared = network_settings(network).output_arrays()
     assert {name: (tuple(rows.shape[1:]), str(rows.dtype)[6:]) for name, rows in acted.outputs.items()} == {
         name: (spec.shape, spec.dtype) for name, spec in declared.items()
     }
 
 
 @pytest.mark.parametrize("memory", ["lstm", "gru"])
-def test_state_has_the_arrays_that_the_settings_declare(memory: str) -> None:
-    settings = NETWORKS["mlp"].Settings.model_validate({"kind": "mlp", "recurrent": MEMORIES[memory]})
-    state = NETWORKS["mlp"].build(settings, kind(), NOTHING).initial_state(3)
+@pytest.mark.parametrize(
+    ("network", "chosen"), [("mlp", {}), ("entities", {}), ("entities", {"shared": True})], ids=str
+)
+def test_state_has_the_arrays_that_the_settings_declare(memory: str, network: str, chosen: dict[str, bool]) -> None:
+    settings = network_settings(network, recurrent=MEMORIES[memory], **chosen)
+    agents = kind() if network == "mlp" else entity_kind()
+    state = policy(network, agents, recurrent=MEMORIES[memory], **chosen).initial_state(3)
     assert {name: tuple(rows.shape[1:]) for name, rows in state.items()} == {
         name: spec.shape for name, spec in settings.state_arrays().items()
     }
     assert all(not rows.any() for rows in state.values())
 
 
-@pytest.mark.parametrize("network", ["mlp", "nature_cnn"])
+@pytest.mark.parametrize("network", ["mlp", "nature_cnn", "entities"])
 def test_shuffled_records_give_what_the_fragment_gives(network: str) -> None:
-    agents = kind(MIXED)
+    agents = entity_kind(Discrete(4)) if network == "entities" else kind(MIXED)
     made = policy(network, agents)
     seen = observations(agents, STEPS, COLUMNS)
     first = torch.zeros(STEPS, COLUMNS, dtype=torch.bool)
@@ -180,9 +196,10 @@ def test_mlp_shares_layers_between_policy_and_value_only_if_told(shared: bool) -
     assert reached == ({"torso", "value_head"} if shared else {"value_torso", "value_head"})
 
 
-def test_bfloat16_autocast_keeps_log_probs_and_values_float32_and_close() -> None:
-    agents = kind(MIXED)
-    made = policy("nature_cnn", agents)
+@pytest.mark.parametrize("served", ["dict to nature", "entities"])
+def test_bfloat16_autocast_keeps_log_probs_and_values_float32_and_close(served: str) -> None:
+    network, agents = SERVED[served]
+    made = policy(network, agents)
     seen, first = observations(agents, 16), torch.zeros(16, dtype=torch.bool)
     exact = made.act(seen, {}, first, action_masks=None, generator=None)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -253,11 +270,14 @@ def test_settings_and_checks_load_no_torch() -> None:
     script = (
         "import sys\n"
         "from srlhpc.environment import ArraySpec, Discrete, Kind\n"
-        "from srlhpc.policies import impala_cnn, mlp, nature_cnn\n"
+        "from srlhpc.policies import entities, impala_cnn, mlp, nature_cnn\n"
         "import srlhpc.algorithms.ppo\n"
         "agents = Kind('k', ('a',), {'o': ArraySpec((4, 84, 84), 'uint8')}, Discrete(2))\n"
         "for name, module in {'mlp': mlp, 'nature_cnn': nature_cnn, 'impala_cnn': impala_cnn}.items():\n"
         "    module.Settings(kind=name).check(agents)\n"
+        "seen = {'body': ArraySpec((4,), 'float32'), 'others': ArraySpec((3, 5), 'float32')}\n"
+        "network = entities.Settings(kind='entities', own=('body',), sets={'others': {}})\n"
+        "network.check(Kind('k', ('a',), seen, Discrete(2)))\n"
         "sys.exit('torch' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

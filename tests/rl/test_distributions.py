@@ -83,6 +83,26 @@ def test_multi_categorical_masks_apply_to_their_part() -> None:
     assert actions.unique(dim=0).tolist() == [[1, 0]]
 
 
+def test_multi_categorical_part_that_allows_nothing_is_uniform_over_its_own_choices() -> None:
+    masks = torch.tensor([False, False, True, True, True]).expand(2_000, 5)
+    distribution = MultiCategorical(torch.randn(5).expand(2_000, 5), (2, 3), masks)
+    frequencies = torch.bincount(distribution.sample(generator())[:, 0], minlength=3) / 2_000
+    assert frequencies.tolist() == pytest.approx([0.5, 0.5, 0.0], abs=0.05)
+
+
+def test_multi_categorical_is_differentiable_after_acting_in_inference_mode() -> None:
+    logits = torch.randn(3, 9, requires_grad=True)
+    with torch.inference_mode():
+        actions = MultiCategorical(logits, (4, 2, 3)).sample(generator())
+    distribution = MultiCategorical(logits, (4, 2, 3))
+    (distribution.log_prob(actions.clone()) + distribution.entropy()).sum().backward()
+    assert logits.grad is not None
+    parts = [Categorical(part) for part in torch.split(logits.detach().requires_grad_(), [4, 2, 3], dim=-1)]
+    assert logits.grad.isfinite().all()
+    assert logits.grad.split([4, 2, 3], dim=-1)[1].sum(-1).abs().max() < 1e-6
+    assert distribution.entropy().tolist() == pytest.approx(sum(part.entropy() for part in parts).tolist())
+
+
 def test_gaussian_log_prob_follows_the_density() -> None:
     distribution = DiagonalGaussian(torch.tensor([[1.0, -1.0]]), torch.tensor([0.0, math.log(2.0)]))
     density = math.exp(-0.5) / math.sqrt(2 * math.pi) * math.exp(-0.5 * 2.0**2) / (2 * math.sqrt(2 * math.pi))

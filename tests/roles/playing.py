@@ -147,6 +147,7 @@ class Play:
         trained: Sequence[int] | None = None,
         records: int = 4,
         burn_in: int = 0,
+        chunks: int = 1,
         recurrent: bool = False,
         strict: bool = False,
     ) -> Seat:
@@ -163,7 +164,7 @@ class Play:
         )
         blocks = None
         if trained:
-            block = block_layout(shapes, records, copies, len(trained))
+            block = block_layout(shapes, records, copies, len(trained), chunks)
             channels.blocks = fabric.outbox(ways[Stream.BLOCKS], block, slots=2)
             blocks = fabric.inbox([ways[Stream.BLOCKS]], block, pool=1)
         if strict:
@@ -171,7 +172,7 @@ class Play:
             channels.grants = fabric.inbox([ways[Stream.GRANTS]], HEADER_ONLY)
         recorder = SeatRecorder(
             7, channels, agents=tuple(agents), trained=trained, kind_agents=len(shape.agents), records=records,
-            burn_in=burn_in, outputs=("value",), recurrent=recurrent,
+            burn_in=burn_in, chunks=chunks, outputs=("value",), recurrent=recurrent,
         )  # fmt: skip
         return Seat(
             kind,

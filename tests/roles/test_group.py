@@ -200,6 +200,16 @@ def test_state_is_that_before_the_first_record_and_final_state_that_before_the_b
     assert second["final_state.h"].item() == 8
 
 
+def test_states_before_the_later_chunks_are_stored_and_wanted() -> None:
+    play = Play(one_copy(Script(20)), default={"recurrent": True, "records": 6, "chunks": 3})
+    play.run(12)
+    first, second = play.only.blocks
+    assert [first["state.h"].item(), *column(first["chunk_state.h"])] == [0, [2], [4]]
+    assert first["final_state.h"].item() == 6
+    assert [second["state.h"].item(), *column(second["chunk_state.h"])] == [6, [8], [10]]
+    assert [header[RequestHeader.WANT_STATE] for header in play.only.headers] == 2 * [0, 1, 0, 1, 0, 1]
+
+
 def test_state_counts_from_the_reset_inside_a_fragment() -> None:
     play = Play(one_copy(Script(2)), default={"recurrent": True})
     play.run(4)

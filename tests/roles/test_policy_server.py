@@ -49,11 +49,14 @@ class Served:
     def publish(self, version: int) -> None:
         self.source.publish(version, _filled(version))
 
-    def ask(self, group: int, *, first: bool | NDArray[np.bool_] = False, obs: float = 0, **header: int) -> None:
+    def ask(
+        self, group: int, *, first: bool | NDArray[np.bool_] = False, obs: float = 0, alive: Any = True, **header: int
+    ) -> None:
         message = self.requests[group].acquire()
         assert message is not None
         message.fields["first"][...] = first
         message.fields["obs.obs"][...] = obs
+        message.fields["alive"][...] = alive
         message.header[RequestHeader.GROUP] = group
         message.header[RequestHeader.NEEDS_VERSION] = header.get("needs_version", 0)
         message.header[RequestHeader.WANT_STATE] = header.get("want_state", 0)
@@ -101,6 +104,29 @@ def test_each_group_gets_its_own_rows_back() -> None:
     served.server.poll()
     assert (must(served.answer(0))["log_probs"] == -1).all()
     assert (must(served.answer(1))["log_probs"] == -2).all()
+
+
+def test_agents_that_are_not_in_the_game_are_not_computed_and_get_zeros() -> None:
+    served = Served()
+    served.publish(0)
+    served.ask(0, obs=1, alive=np.array([[True, False], [False, True]]), want_state=1)
+    served.ask(1, obs=2)
+    served.server.poll()
+    assert served.policy.batches == [2 + E * A]
+    reply = must(served.answer(0))
+    assert reply["log_probs"].tolist() == [[-1, 0], [0, -1]]
+    assert reply["state.h"][..., 0].tolist() == [[1, 0], [0, 1]]
+    assert (must(served.answer(1))["log_probs"] == -2).all()
+
+
+def test_state_of_an_agent_stays_while_it_is_not_in_the_game() -> None:
+    served = Served()
+    served.publish(0)
+    for alive in (True, np.array([[True, True], [True, False]]), True):
+        served.ask(0, alive=alive, want_state=1)
+        served.server.poll()
+        reply = must(served.answer(0))
+    assert reply["state.h"][..., 0].tolist() == [[3, 3], [3, 2]]
 
 
 def test_nothing_is_answered_before_the_first_parameters() -> None:

@@ -252,6 +252,94 @@ def test_batch_with_uses_left_goes_on_in_a_trainer_that_took_its_state() -> None
     assert torch.equal(restored.algorithm.batches[0].rewards, training.algorithm.batches[0].rewards)
 
 
+def played(training: Training) -> list[tuple[int, bool]]:
+    """Which batch each update learnt from, counted in the order of first uses, and whether it was its first use."""
+    seen: list[torch.Tensor] = []
+    found = []
+    for batch in training.algorithm.batches:
+        if batch.is_first_use:
+            seen.append(batch.rewards)
+        place = next(i for i, rewards in enumerate(seen) if torch.equal(rewards, batch.rewards))
+        found.append((place, batch.is_first_use))
+    return found
+
+
+def test_queue_begins_a_new_batch_at_once_and_then_takes_the_most_uses_left_the_newest_first() -> None:
+    training = Training(uses=3, queue=4)
+    full(training)
+    training.poll(3)  # the update of the first batch is under way
+    full(training)
+    training.poll(90)
+    assert played(training) == [(0, True), (1, True), (1, False), (0, False), (1, False), (0, False)]
+    assert training.trainer.counters()["dropped_uses"] == 0
+
+
+def test_queue_without_room_drops_the_uses_of_the_oldest() -> None:
+    training = Training(uses=3, queue=1)
+    full(training)
+    training.poll(3)
+    full(training)
+    training.poll(60)
+    assert played(training) == [(0, True), (1, True), (1, False), (1, False)]
+    assert training.trainer.counters()["dropped_uses"] == 2
+
+
+def test_queue_goes_on_with_old_batches_while_a_new_one_fills() -> None:
+    training = Training(uses=4, queue=2)
+    full(training)
+    training.send()
+    training.poll(12)
+    training.send()
+    training.poll(90)
+    batches = [batch for batch, _ in played(training)]
+    assert batches[:2] == [0, 0]
+    assert sorted(batches) == [0] * 4 + [1] * 4
+
+
+def test_queue_skips_a_new_batch_that_grew_too_old_while_it_filled() -> None:
+    training = Training(uses=4, queue=2, max_policy_lag=3, strict=True)
+    full(training)
+    training.send(version=0)
+    training.poll(60)
+    assert training.trainer.version == 4
+    training.send(version=4)
+    training.poll(60)
+    assert training.trainer.version == 4
+    assert training.trainer.counters()["dropped_fragments"] == BLOCKS * E * A
+    full(training, version=4)
+    training.poll(60)
+    assert training.trainer.version == 8
+
+
+def test_trainers_with_queues_begin_a_new_batch_only_together() -> None:
+    one, other, _ = two(uses=3, queue=2)
+    full(one)
+    full(other)
+    together(one, other, 3)
+    full(one)
+    together(one, other, 20)
+    full(other)
+    together(one, other, 200)
+    for training in (one, other):
+        assert [first for _, first in played(training)].count(True) == 2
+    assert played(one) == played(other)
+    assert played(one)[1] == (0, False)
+
+
+def test_queue_goes_on_in_a_trainer_that_took_its_state() -> None:
+    training, restored = Training(uses=3, queue=2, stop_updates=2), Training(uses=3, queue=2)
+    full(training)
+    training.poll(3)
+    full(training)
+    training.poll(60)
+    restored.trainer.load_state(training.trainer.save_state())
+    restored.poll(90)
+    old, new = (batch.rewards for batch in training.algorithm.batches)
+    assert [batch.is_first_use for batch in restored.algorithm.batches] == [False] * 4
+    assert [torch.equal(batch.rewards, new) for batch in restored.algorithm.batches] == [True, False, True, False]
+    assert torch.equal(restored.algorithm.batches[1].rewards, old)
+
+
 # --- grants --------------------------------------------------------------------------------------------------------
 
 

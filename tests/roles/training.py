@@ -106,6 +106,7 @@ class Training:
         strict: bool = False,
         pool: int = 2,
         uses: int = 1,
+        queue: int | None = None,
         max_policy_lag: int | None = None,
         **settings: Any,
     ) -> None:
@@ -117,7 +118,8 @@ class Training:
         self.source = ParameterSource(1) if first else None
         part = Link(Stream.PARTS, address, 0)
         self.part_receiver = PartReceiver(fabric.inbox([part], CHUNK, pool=2)) if first else None
-        batches = Batches((self._staging(), self._staging()), uses=uses, max_policy_lag=max_policy_lag)
+        room = [self._staging() for _ in range(1 + (queue or 1))]
+        batches = Batches(room, uses=uses, max_policy_lag=max_policy_lag, queue=queue)
         chosen: dict[str, Any] = {
             "policy": "default", "burn_in": 0, "prefetch": True, "stop_steps": None,
             "stop_updates": None, "checkpoint_updates": None, "holds": False,

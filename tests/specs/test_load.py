@@ -177,6 +177,12 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
             "warms up a recurrent state: set network.recurrent, or burn_in_steps to 0",
         ),
         (
+            "fragments: 8",
+            "fragments: 8\n      chunk_steps: 4",
+            "jobs/pong.yaml:12: policies.default.batch.chunk_steps: is 4 but network.recurrent is null; chunks bound "
+            "the steps through which gradients reach a recurrent state: set network.recurrent, or chunk_steps to null",
+        ),
+        (
             "    batch:\n",
             "    max_policy_lag: 2\n    batch:\n      uses: 4\n",
             "jobs/pong.yaml:10: policies.default.max_policy_lag: is 2 but batch.uses is 4: the last use of a batch "

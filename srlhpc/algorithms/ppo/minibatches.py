@@ -1,6 +1,7 @@
 """Which records each gradient step learns from.
 
-Letters: T trained or warmed-up records of a fragment, B columns, N records of a minibatch.
+Letters: T trained or warmed-up records of a fragment, B columns, C chunks of a fragment, N records or chunks of a
+minibatch.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from srlhpc.algorithms.algorithm import Batch
 
 @dataclass
 class Minibatch:
-    """Records of one gradient step: `[N]` shuffled ones, or whole columns `[T, N]` with memory."""
+    """Records of one gradient step: `[N]` shuffled ones, or with memory whole chunks of columns, `[T / C, N]`."""
 
     observations: dict[str, Tensor]
     state: dict[str, Tensor]
@@ -50,7 +51,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def items(self) -> int:
-        """What is shuffled: records or columns."""
+        """What is shuffled: records or chunks."""
 
     @abstractmethod
     def valid_counts(self, parts: list[Tensor]) -> Tensor:
@@ -99,39 +100,61 @@ class RecordSampler(Sampler):
         )
 
 
-class ColumnSampler(Sampler):
-    """Whole columns from t = 0, burn-in included, for policies with memory."""
+class ChunkSampler(Sampler):
+    """Whole chunks of columns, burn-in included, for policies with memory; a column is one chunk unless it is cut.
+
+    Chunks without a valid record, as of agents that are not in the game, are not computed.
+    """
+
+    def __init__(self, batch: Batch, parts: int) -> None:
+        super().__init__(batch, parts)
+        self._states = {name: rows.unsqueeze(0) for name, rows in batch.state.items()}
+        for name, rows in batch.chunk_states.items():
+            self._states[name] = torch.cat([self._states[name], rows])
+        self._chunks = len(next(iter(self._states.values())))
+        self._length = self._steps // self._chunks
+        counts = self._count(batch.valid)
+        self._counted = None if bool(counts.all()) else counts > 0
 
     def items(self) -> int:
-        return self._columns
+        return self._chunks * self._columns
 
     def valid_counts(self, parts: list[Tensor]) -> Tensor:
-        valid = self._batch.valid.sum(0, dtype=torch.float64)
-        return torch.stack([valid[part].sum() for part in parts])
+        counts = self._count(self._batch.valid)
+        return torch.stack([counts[part].sum() for part in parts])
+
+    def _count(self, valid: Tensor) -> Tensor:
+        """Valid records of each chunk, float64 `[C * B]`."""
+        return valid.reshape(self._chunks, self._length, -1).sum(1, dtype=torch.float64).flatten()
 
     def take(self, part: Tensor, targets: Targets) -> Minibatch:
-        batch, steps = self._batch, self._steps
+        batch, columns = self._batch, self._columns
+        if self._counted is not None and bool(self._counted[part].any()):
+            part = part[self._counted[part]]
+        steps = torch.arange(self._length, device=part.device).unsqueeze(1)
+        records = ((part // columns * self._length + steps) * columns + part % columns).flatten()
 
-        def columns(tensor: Tensor) -> Tensor:
-            return tensor[:steps].index_select(1, part)
+        def chunks(tensor: Tensor) -> Tensor:
+            rows = tensor.flatten(0, 1).index_select(0, records)
+            return rows.view(self._length, len(part), *rows.shape[1:])
 
         return Minibatch(
-            observations=_each(batch.observations, columns),
-            state={name: rows.index_select(0, part) for name, rows in batch.state.items()},
-            first=columns(batch.first),
-            action_masks=None if batch.action_masks is None else columns(batch.action_masks),
-            actions=columns(batch.actions),
-            old_log_probs=columns(batch.log_probs),
-            old_values=columns(targets.old_values),
-            advantages=columns(targets.advantages),
-            targets=columns(targets.values),
-            valid=columns(batch.valid),
+            observations=_each(batch.observations, chunks),
+            state={name: rows.flatten(0, 1).index_select(0, part) for name, rows in self._states.items()},
+            first=chunks(batch.first),
+            action_masks=None if batch.action_masks is None else chunks(batch.action_masks),
+            actions=chunks(batch.actions),
+            old_log_probs=chunks(batch.log_probs),
+            old_values=chunks(targets.old_values),
+            advantages=chunks(targets.advantages),
+            targets=chunks(targets.values),
+            valid=chunks(batch.valid),
         )
 
 
 def sampler(batch: Batch, parts: int) -> Sampler:
-    """Columns if the batch carries a recurrent state, else records."""
-    return ColumnSampler(batch, parts) if batch.state else RecordSampler(batch, parts)
+    """Chunks if the batch carries a recurrent state, else records."""
+    return ChunkSampler(batch, parts) if batch.state else RecordSampler(batch, parts)
 
 
 def _each(tensors: Mapping[str, Tensor], change: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:

@@ -41,6 +41,8 @@ class Settings(AlgorithmSettings):
     """Gradients of a larger norm are scaled down to it; null: never."""
     adam_epsilon: PositiveFloat = 1e-5
     """Adam's epsilon."""
+    weight_decay: NonNegativeFloat = 0.0
+    """L2 penalty: this times the parameters is added to their gradients."""
     target_kl: PositiveFloat | None = None
     """No further epoch after one whose mean divergence from the behaviour policy is above this; null: all epochs."""
 
@@ -54,7 +56,7 @@ class Settings(AlgorithmSettings):
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         if network.recurrent is not None:
-            size, unit = batch.fragments, "fragments (with memory, whole fragments are trained)"
+            size, unit = batch.fragments * batch.chunks, "fragments or their chunks (with memory, they stay whole)"
         else:
             size, unit = batch.fragments * batch.fragment_steps, "records (batch.fragments * batch.fragment_steps)"
         if size % self.minibatches:

@@ -2,8 +2,9 @@
 
 Letters: T records of a fragment, B columns of this trainer.
 
-Collective calls, the same on all trainers: batch moments with the valid counts of every minibatch; per minibatch the
-gradients (several trainers only); per epoch the loss sums; at the end the normaliser sums.
+Collective calls, the same on all trainers: batch moments with the valid counts of every minibatch and, where their
+scale moves before the targets, the sums of the returns; per minibatch the gradients (several trainers only); per epoch
+the loss sums; at the end the normaliser sums.
 """
 
 from __future__ import annotations
@@ -34,14 +35,16 @@ class Ppo(Algorithm):
         self._settings = settings
         self._policy = policy
         self._context = context
-        self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon)
+        self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
 
     def update(self, batch: Batch) -> Generator[None, None, dict[str, float]]:
-        before = self._optimizer.snapshot()
+        before, statistics = self._optimizer.snapshot(), [buffer.clone() for buffer in self._policy.buffers()]
         try:
             return (yield from self._update(batch))
         except DivergedError:
             self._optimizer.restore(before)
+            for buffer, earlier in zip(self._policy.buffers(), statistics, strict=True):
+                buffer.copy_(earlier)
             raise
 
     def state(self) -> Mapping[str, Tensor]:
@@ -54,16 +57,21 @@ class Ppo(Algorithm):
         settings, reducer = self._settings, self._context.reducer
         coefficients = self._coefficients(batch.steps)
         advantages = self._advantages(batch)
-        values = batch.outputs["value"]
+        values = self._policy.return_values(batch.outputs["value"])
         shares = sampler(batch, settings.minibatches)
         epochs = self._draw_epochs(shares, batch.version)
 
         counts = torch.cat([shares.valid_counts(parts) for parts in epochs])
-        sums = torch.cat([batch_sums(advantages, values, batch.valid), counts])
+        return_sums = counts.new_empty(0)
+        if batch.is_first_use:
+            return_sums = self._policy.return_sums(advantages + values, batch.valid)
+        sums = torch.cat([batch_sums(advantages, values, batch.valid), counts, return_sums])
         yield from reducer.sum(sums)
+        if len(return_sums):
+            self._policy.update_returns(sums[-len(return_sums) :])
         numbers: list[float] = sums.tolist()
         statistics = batch_statistics(numbers[:BATCH_SUMS])
-        counts_left = iter(numbers[BATCH_SUMS:])
+        counts_left = iter(numbers[BATCH_SUMS : BATCH_SUMS + len(counts)])
         targets = self._targets(advantages, values, statistics)
 
         metrics: dict[str, float] = {}
@@ -112,11 +120,12 @@ class Ppo(Algorithm):
                 action_masks=None if batch.action_masks is None else batch.action_masks[steps],
                 generator=None,
             )
-        values = batch.outputs["value"]
+        values = self._policy.return_values(batch.outputs["value"])
+        last_values = self._policy.return_values(last.outputs["value"])
         return gae(
             batch.rewards,
             values,
-            torch.cat([values[1:], last.outputs["value"].unsqueeze(0)]),
+            torch.cat([values[1:], last_values.unsqueeze(0)]),
             batch.terminated,
             batch.truncated,
             gamma=self._settings.gamma,
