@@ -169,7 +169,7 @@ def _wire_trainer(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
     if plan.needs_grants(role.policy or ""):
         wiring.grant_ends(role)
     if role.index == 0:
-        wiring.part_outbox(role)
+        wiring.part_outbox(role, slots=2)
         wiring.part_inbox(role)
 
 
