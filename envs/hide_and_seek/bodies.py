@@ -16,6 +16,9 @@ from srlhpc.environment import BoolArray, SavedState
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_FASTEST = 1e4
+"""No velocity of a game comes near this."""
+
 
 class Slots:
     """Where the bodies of a copy are kept: hiders, seekers, boxes, ramps, each up to its highest number."""
@@ -110,10 +113,8 @@ class Bodies:
 
     def is_sound(self) -> BoolArray:
         """`[E]`: whether the numbers of a copy are those of a game; false for what is infinite or not a number."""
-        sound: BoolArray = (np.abs(self.velocities) < 1e4).all(axis=(1, 2)) & np.isfinite(self.positions).all(
-            axis=(1, 2)
-        )
-        return sound
+        slow = np.asarray((np.abs(self.velocities) < _FASTEST).all(axis=(1, 2)))
+        return slow & np.asarray(np.isfinite(self.positions).all(axis=(1, 2)))
 
     def locate(self) -> None:
         """Works out centres and aims from the positions."""

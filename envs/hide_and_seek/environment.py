@@ -114,7 +114,7 @@ class HideAndSeek(Environment):
         frozen = ~now.valid | (preparing[:, None] & ~game.slots.is_hider)
         game.act(np.where(frozen[:, :, None], IDLE, actions[KIND]), self._randoms)
         saw_food = game.sees[:, : game.slots.hiders, game.slots.bodies :]
-        was_caught = self._caught().any(axis=(1, 2))
+        was_caught = np.asarray(self._caught().any(axis=(1, 2)))
         failed = self._move(played)
         game.perceive()
         rewards = self._rewards(preparing)
@@ -236,7 +236,9 @@ class HideAndSeek(Environment):
         return Step(self._kinds)
 
     def render(self) -> Array | None:
-        return draw(self._game, copy=0, settings=self._settings) if self._draws else None
+        if not self._draws:
+            return None
+        return draw(self._game, 0, self._settings.floor, preparing=bool(self._clock.is_preparing[0]))
 
     @property
     def render_fps(self) -> float | None:

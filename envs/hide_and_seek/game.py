@@ -25,7 +25,7 @@ from srlhpc.environment import Array, BoolArray, SavedState
 
 Floats = NDArray[np.float64]
 
-FORCES: Floats = 0.18 * (np.arange(BINS) - BINS // 2)
+FORCES: Floats = 0.18 * (np.arange(BINS, dtype=np.float64) - BINS // 2)
 """Control of each bin, in units of the motors' gear."""
 PULL, LOCK = 3, 4
 """Places in an action, after the three bins."""

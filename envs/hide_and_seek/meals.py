@@ -80,7 +80,9 @@ class Meals:
         self._eaten += eaten.by_hider.sum(axis=1)
         if food.respawn_steps:
             self._empty_steps = np.where(self.health > 0.0, 0.0, self._empty_steps + 1.0)
-            self.health[self._empty_steps > food.respawn_steps] = food.health
+            is_back = self._empty_steps > food.respawn_steps
+            self.health[is_back] = food.health
+            self._empty_steps[is_back] = 0.0
         return eaten.by_hider * food.reward
 
     def of(self, copy: int) -> dict[str, float]:

@@ -130,7 +130,8 @@ def _add_wall(world: Any, name: str, friction: float) -> None:
         name=name,
         type=mujoco.mjtGeom.mjGEOM_BOX,
         size=(0.1, 0.1, 0.1),
-        mass=0.0,
+        # Of no effect on what stands still, but it makes the body's inertial frame, to which its bounding box belongs.
+        mass=1.0,
         friction=(friction, 0.005, 0.0001),
         group=1,
         rgba=WALL_COLOR,
@@ -165,7 +166,10 @@ def _add_agent(
         )
     for axis in ("x", "y", "rz"):
         motor = spec.add_actuator(
-            name=f"{name}_{axis}", target=f"{name}_{axis}", trntype=mujoco.mjtTrn.mjTRN_JOINT, gear=(GEAR, 0, 0, 0, 0, 0)
+            name=f"{name}_{axis}",
+            target=f"{name}_{axis}",
+            trntype=mujoco.mjtTrn.mjTRN_JOINT,
+            gear=(GEAR, 0, 0, 0, 0, 0),
         )
         motor.set_to_motor()
     spec.add_equality(

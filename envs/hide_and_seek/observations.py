@@ -5,6 +5,8 @@ Letters: E copies, A agents, M = A - 1 others, O objects (B boxes, then R ramps)
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,7 +60,7 @@ class Observer:
         self._sees_others: Ints = np.full_like(self._others, -1)
         """Places in the flat `[E, A, A]` mask; -1 for nobody."""
         self._sees = np.zeros(copies * slots.agents**2 + 1, np.bool_)
-        self._missing: tuple[Ints, Ints] = np.nonzero(np.zeros((0, 0)))
+        self._missing: tuple[NDArray[np.signedinteger[Any]], ...] = np.nonzero(np.zeros((0, 0)))
         self._slot = np.arange(slots.agents)[None, :, None]
 
     def enter(self, copy: int, hiders: int, seekers: int) -> None:

@@ -74,7 +74,9 @@ def _between(random: np.random.Generator, x: Pair, y: Pair) -> Pair:
     return int(random.integers(x[0], x[1] + 1)), int(random.integers(y[0], y[1] + 1))
 
 
-def place(occupied: BoolArray, size: tuple[float, float], rule: Rule, random: np.random.Generator) -> tuple[Pair, Corner]:
+def place(
+    occupied: BoolArray, size: tuple[float, float], rule: Rule, random: np.random.Generator
+) -> tuple[Pair, Corner]:
     """Puts an object on free cells and marks them.
 
     Args:

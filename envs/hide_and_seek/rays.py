@@ -132,3 +132,35 @@ class Rays:
                     _NO_CUTOFF,
                 )
                 start = end
+
+
+def reach_of_sight(world: World, agent: int, origin: Floats, angles: Floats, most: float) -> Floats:
+    """How far an agent could see horizontally.
+
+    Args:
+        world: the agent's world.
+        agent: its row.
+        origin: `[3]`, its centre.
+        angles: directions in the world.
+        most: what is given where nothing is hit nearer.
+
+    Returns:
+        Distances, one for each angle.
+    """
+    vectors = np.stack((np.cos(angles), np.sin(angles), np.zeros_like(angles)), axis=1).ravel()
+    geoms, found = np.zeros(len(angles), np.int32), np.zeros(len(angles))
+    mujoco.mj_multiRay(
+        world.model,
+        world.data,
+        origin,
+        vectors,
+        None,
+        True,
+        int(world.body_ids[agent]),
+        geoms,
+        found,
+        None,
+        len(angles),
+        _NO_CUTOFF,
+    )
+    return np.where(found < 0.0, most, np.minimum(found, most))

@@ -35,7 +35,7 @@ def team_rewards(
         `[E, A]`, 0 for those who are not in the game.
     """
     if share == "joint_zero_sum":
-        caught = sees.any(axis=(1, 2))[:, None]
+        caught = np.asarray(sees.any(axis=(1, 2)))[:, None]
         return np.concatenate((np.where(caught, -1.0, 1.0) * hiders, np.where(caught, 1.0, -1.0) * seekers), axis=1)
     hiding = np.where(sees.any(axis=1), -1.0, 1.0) * hiders
     seeking = np.where(sees.any(axis=2), 1.0, -1.0) * seekers

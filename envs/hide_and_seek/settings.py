@@ -125,7 +125,7 @@ class Settings(EnvironmentSettings):
     lidar_rays: PositiveInt = 30
     """Directions in which an agent measures distances."""
     cone_to_centres: bool = False
-    """Whether the vision cone is measured to the centres of objects, not (as in the original) to their lower corners."""
+    """Whether the vision cone goes by the centres of objects, not (as in the original) by their lower corners."""
     food: Food | None = None
     """Food for hiders; null for none."""
     deterministic: bool = False

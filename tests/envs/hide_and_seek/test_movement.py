@@ -104,8 +104,12 @@ def test_an_agent_gets_over_an_inner_wall_only_by_a_ramp(has_ramp: bool) -> None
 def test_walls_are_slippery_in_the_quadrant_and_rough_in_random_walls(kind: str, least: float, most: float) -> None:
     scenario = {"kind": "quadrant", "boxes": [0, 0], "ramps": 0, "restrict": None, "horizon": 100}
     changes = {"scenario": scenario} if kind == "quadrant" else {}
-    settings = settings_for(1, 1, 0, 0) if not changes else Settings.model_validate(
-        {"factory": "hide_and_seek", **changes, "hiders": [1, 1], "seekers": [1, 1], "prep_fraction": 0.0}
+    settings = (
+        settings_for(1, 1, 0, 0)
+        if not changes
+        else Settings.model_validate(
+            {"factory": "hide_and_seek", **changes, "hiders": [1, 1], "seekers": [1, 1], "prep_fraction": 0.0}
+        )
     )
     scene = Scene(hiders=[(1.0, 1.91)], walls=[Wall(False, 10, 0, 29)], settings=settings)
     scene.step((10, 10, 5, 0, 0), times=5)
