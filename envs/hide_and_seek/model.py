@@ -41,8 +41,8 @@ WEDGE = (
 class Structure(NamedTuple):
     """What a compiled model is made for; worlds of one structure differ in positions and walls only."""
 
-    hiders: int
-    seekers: int
+    agents: int
+    """Agents of both teams."""
     along_x: int
     """Elongated boxes along x."""
     along_y: int
@@ -51,10 +51,6 @@ class Structure(NamedTuple):
     walls: int
     """Slots for walls."""
     wall_friction: float
-
-    @property
-    def agents(self) -> int:
-        return self.hiders + self.seekers
 
     @property
     def boxes(self) -> int:
@@ -77,8 +73,7 @@ def structure_of(layout: Layout, wall_slots: int, wall_friction: float) -> Struc
     """The structure that a layout needs."""
     edges = [tuple(row) for row in layout.box_sizes.tolist()]
     return Structure(
-        hiders=layout.hiders,
-        seekers=layout.seekers,
+        agents=len(layout.agents),
         along_x=edges.count(ALONG_X),
         along_y=edges.count(ALONG_Y),
         cubes=edges.count(CUBE),
@@ -115,8 +110,7 @@ def compile_model(structure: Structure) -> Any:
         _add_wall(world, f"wall_{number}", structure.wall_friction)
     half_sizes = iter(structure.half_sizes)
     for number in range(structure.agents):
-        color = HIDER_COLOR if number < structure.hiders else SEEKER_COLOR
-        _add_agent(spec, f"agent_{number}", next(half_sizes), color)
+        _add_agent(spec, f"agent_{number}", next(half_sizes))
     for number in range(structure.boxes):
         _add_box(world, f"box_{number}", next(half_sizes))
     for number in range(structure.ramps):
@@ -147,9 +141,7 @@ def _add_joints(body: Any, name: str, dampings: tuple[float, float, float, float
         )
 
 
-def _add_agent(
-    spec: Any, name: str, half_size: tuple[float, float, float], color: tuple[float, float, float, float]
-) -> None:
+def _add_agent(spec: Any, name: str, half_size: tuple[float, float, float]) -> None:
     body = spec.worldbody.add_body(name=name, pos=half_size)
     _add_joints(body, name, (10.0, 10.0, 1.0, 10.0))
     for number, (position, radius, mass) in enumerate(
@@ -162,7 +154,6 @@ def _add_agent(
             size=(radius, 0.0, 0.0),
             mass=mass,
             friction=(SLIPPERY, 0.005, 0.0001),
-            rgba=color,
         )
     for axis in ("x", "y", "rz"):
         motor = spec.add_actuator(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from envs.hide_and_seek.model import Structure
 from envs.hide_and_seek.world import World
 
-IDLE_WORLDS = 256
-"""Worlds that are kept at most; random walls with fixed teams have 168 structures."""
+IDLE_WORLDS = 64
+"""Worlds that are kept at most, about 1 MB each. The quadrant has one structure; random walls have 168 for each
+number of agents, and their episodes are so long that compiling a world for each costs less than 1 % of the time."""
 
 
 class WorldPool:

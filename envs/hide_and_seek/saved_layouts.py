@@ -37,7 +37,7 @@ def load_layouts(state: SavedState, settings: Settings) -> list[Layout]:
                 walls=tuple(
                     Wall(bool(vertical), line, start, end, bool(outer))
                     for vertical, line, start, end, outer in walls
-                    if line >= 0
+                    if end > start
                 ),
                 agents=np.zeros((sum(teams), 2)),
                 boxes=np.zeros((len(there), 2)),

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.hide_and_seek.layout import Layout
-from envs.hide_and_seek.model import OUTER_WALL_COLOR, SUBSTEPS, WALL_COLOR, Structure, compile_model
+from envs.hide_and_seek.model import (
+    HIDER_COLOR,
+    OUTER_WALL_COLOR,
+    SEEKER_COLOR,
+    SUBSTEPS,
+    WALL_COLOR,
+    Structure,
+    compile_model,
+)
 from envs.hide_and_seek.walls import Wall
 
 Floats = NDArray[np.float64]
@@ -52,6 +60,7 @@ class World:
         self._limited: Any = self.model.jnt_limited.reshape(bodies, 4)
         self._ranges: Floats = self.model.jnt_range.reshape(bodies, 4, 2)
         wall_bodies = range(1, 1 + structure.walls)
+        self._agent_geoms = np.flatnonzero((self.geom_bodies >= 0) & (self.geom_bodies < structure.agents))
         self._wall_geoms: list[int] = [int(self.model.body_geomadr[body]) for body in wall_bodies]
         self._wall_boxes: list[int] = [int(self.model.body_bvhadr[body]) for body in wall_bodies]
 
@@ -65,6 +74,8 @@ class World:
                 self._set_wall(slot, layout.walls[slot])
             else:
                 self._park_wall(slot)
+        is_hider = self.geom_bodies[self._agent_geoms, None] < layout.hiders
+        self.model.geom_rgba[self._agent_geoms] = np.where(is_hider, HIDER_COLOR, SEEKER_COLOR)
         self.positions[:, :2] = np.concatenate((layout.agents, layout.boxes, layout.ramps))
         self.update()
 

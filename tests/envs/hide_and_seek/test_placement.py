@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from envs.hide_and_seek.layout import _place_team
 from envs.hide_and_seek.placement import PlacementFailed, cells_of, in_quadrant, near, outside_quadrant, place, uniform
 
 
@@ -67,3 +68,8 @@ def test_ten_failures_fail() -> None:
 def test_an_object_too_large_for_its_rule_fails() -> None:
     with pytest.raises(PlacementFailed):
         place(np.zeros((12, 12), np.bool_), (2.2, 2.2), uniform(12), np.random.default_rng(0))
+
+
+def test_a_team_whose_first_agent_finds_no_place_fails() -> None:
+    with pytest.raises(PlacementFailed):
+        _place_team(np.ones((30, 30), np.bool_), 3, uniform(30), 30, 3, np.random.default_rng(0))

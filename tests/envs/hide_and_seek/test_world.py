@@ -86,7 +86,7 @@ def test_walls_written_into_slots_equal_walls_compiled_in_place() -> None:
 
 
 def test_a_pool_hands_out_idle_worlds_of_the_structure_only() -> None:
-    small, large = Structure(1, 1, 0, 0, 0, 0, 0, 1.0), Structure(1, 1, 0, 0, 1, 0, 0, 1.0)
+    small, large = Structure(2, 0, 0, 0, 0, 0, 1.0), Structure(2, 0, 0, 1, 0, 0, 1.0)
     pool = WorldPool(limit=2)
     one = pool.take(small)
     pool.give_back(one)
@@ -96,7 +96,7 @@ def test_a_pool_hands_out_idle_worlds_of_the_structure_only() -> None:
 
 
 def test_a_pool_forgets_what_has_been_idle_for_longest() -> None:
-    structures = [Structure(1, 1, 0, 0, boxes, 0, 0, 1.0) for boxes in range(3)]
+    structures = [Structure(2, 0, 0, boxes, 0, 0, 1.0) for boxes in range(3)]
     pool = WorldPool(limit=2)
     made = [pool.take(structure) for structure in structures]
     for world in made:
@@ -108,7 +108,7 @@ def test_a_pool_forgets_what_has_been_idle_for_longest() -> None:
 
 
 def test_the_model_is_that_of_the_rules() -> None:
-    model = compile_model(Structure(1, 1, 1, 1, 1, 1, 2, 0.01))
+    model = compile_model(Structure(2, 1, 1, 1, 1, 2, 0.01))
     assert (model.nq, model.nv, model.nu, model.neq) == (24, 24, 6, 2)
     assert model.opt.timestep == 0.005
     assert model.opt.gravity.tolist() == [0, 0, -50]
@@ -133,3 +133,12 @@ def test_joint_positions_are_those_of_lower_corners() -> None:
     world.place(layout)
     centres = world.data.xpos[world.body_ids]
     np.testing.assert_allclose(centres, world.positions[:, :3] + world.structure.half_sizes, atol=1e-12)
+
+
+def test_teams_have_their_colours() -> None:
+    layout = drawn(0)
+    world = World(structure_of(layout, 10, 1.0))
+    world.place(layout)
+    colors = [world.model.geom(f"agent_{agent}_0").rgba.tolist() for agent in range(4)]
+    assert colors[0] == colors[1] != colors[2] == colors[3]
+    assert colors[3] == [1.0, 0.0, 0.0, 1.0]
