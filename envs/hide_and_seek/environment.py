@@ -68,7 +68,7 @@ class HideAndSeek(Environment):
         """Of every copy, the seed that its world was or its next one will be drawn from in the deterministic mode."""
         self._teams: NDArray[np.int64] = np.zeros((copies, 2), np.int64)
         self._randoms: list[np.random.Generator] = []
-        self._seed_all(seed)
+        self.reset(seed)
 
     def _seed_all(self, seed: int) -> None:
         self._seeds[:] = np.random.SeedSequence(seed).generate_state(self.copies)

@@ -17,7 +17,7 @@ from envs.hide_and_seek.layout import Layout
 from envs.hide_and_seek.lock import Locks
 from envs.hide_and_seek.meals import Meals
 from envs.hide_and_seek.model import SLIPPERY, structure_of
-from envs.hide_and_seek.pool import WorldPool
+from envs.hide_and_seek.pool import SHARED, WorldPool
 from envs.hide_and_seek.rays import Rays
 from envs.hide_and_seek.settings import BINS, Quadrant, Settings
 from envs.hide_and_seek.world import World
@@ -36,14 +36,19 @@ ROUGH = 1.0
 class Game:
     """Worlds, bodies, locks, grabs, food and sight of E copies.
 
+    Args:
+        settings: of the environment.
+        copies: E.
+        pool: where worlds come from and go to.
+
     Attributes:
-        worlds: E, none before the first `start`.
+        worlds: E, once all copies have been started.
         layouts: E, as the worlds began.
         sees: `[E, A, T]`, who sees what now.
         lidar: `[E, A, L]`, distances.
     """
 
-    def __init__(self, settings: Settings, copies: int) -> None:
+    def __init__(self, settings: Settings, copies: int, pool: WorldPool = SHARED) -> None:
         self.slots = Slots(settings)
         self.bodies = Bodies(self.slots, copies)
         self.grabs = Grabs(copies, self.bodies)
@@ -54,7 +59,7 @@ class Game:
         self.sees: BoolArray = np.zeros((copies, self.slots.agents, self.slots.bodies), np.bool_)
         self.lidar: Floats = np.zeros((copies, self.slots.agents, settings.lidar_rays))
         self._rays = Rays(copies, self.bodies, self.meals.sites.shape[1], settings.lidar_rays)
-        self._pool = WorldPool()
+        self._pool = pool
         self._cone_to_centres = settings.cone_to_centres
         scenario = settings.scenario
         is_quadrant = isinstance(scenario, Quadrant)
@@ -119,10 +124,10 @@ class Game:
         self.lidar, self.sees = seen.lidar, seen.lines
 
     def close(self) -> None:
-        """Frees all worlds."""
-        self.worlds.clear()
+        """Gives all worlds back."""
+        while self.worlds:
+            self._pool.give_back(self.worlds.pop())
         self.layouts.clear()
-        self._pool.clear()
 
     def save_state(self) -> SavedState:
         """All but the layouts."""

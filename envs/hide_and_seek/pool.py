@@ -39,6 +39,6 @@ class WorldPool:
         self._idle.append(world)
         del self._idle[: -self._limit]
 
-    def clear(self) -> None:
-        """Forgets all idle worlds."""
-        self._idle.clear()
+
+SHARED = WorldPool()
+"""Of all environments of this process: an actor has a ring of them."""

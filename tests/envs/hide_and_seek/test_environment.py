@@ -9,6 +9,9 @@ import pytest
 
 from envs.hide_and_seek import build
 from envs.hide_and_seek.environment import HideAndSeek
+from envs.hide_and_seek.game import Game
+from envs.hide_and_seek.layout import draw_layout
+from envs.hide_and_seek.pool import WorldPool
 from envs.hide_and_seek.settings import Settings
 from envs.hide_and_seek.walls import Wall
 from srlhpc.environment import Environment, Step
@@ -192,12 +195,16 @@ def test_team_sizes_stay_in_a_copy_unless_drawn_for_every_episode() -> None:
         assert (step.kinds["agent"].alive == before).all() == stays
 
 
-def test_worlds_of_the_quadrant_are_compiled_once() -> None:
-    environment = made("quadrant", scenario={"kind": "quadrant", "horizon": 2})
-    environment.reset(0)
-    for _ in range(30):
-        environment.step({"agent": np.tile(IDLE, (2, 4, 1))})
-    assert environment._game._pool.compiled == 2  # type: ignore[attr-defined]
+def test_worlds_of_the_quadrant_are_compiled_once_whatever_the_teams() -> None:
+    pool, random = WorldPool(), np.random.default_rng(0)
+    settings = Settings.model_validate({"factory": "hide_and_seek", "scenario": {"kind": "quadrant"}})
+    game = Game(settings, 2, pool)
+    for _ in range(5):
+        for copy, teams in enumerate(((1, 3), (2, 2))):
+            game.start(copy, draw_layout(settings, *teams, random))
+    assert pool.compiled == 2
+    game.close()
+    assert game.worlds == []
 
 
 def test_a_saved_state_keeps_what_is_held_and_locked_bit_for_bit() -> None:
@@ -226,3 +233,10 @@ def test_a_saved_state_keeps_what_is_held_and_locked_bit_for_bit() -> None:
     assert scene.game.grabs.held[0, 0] == 0
     assert scene.game.locks.locked[0, 1]
     assert scene.at(3)[0] < 0.4
+
+
+def test_a_state_can_be_saved_before_the_first_reset() -> None:
+    environment, other = made("quadrant"), made("quadrant")
+    now = other.load_state(environment.save_state() or {}).kinds["agent"]
+    assert now.first.all()
+    assert now.valid.all()

@@ -41,3 +41,14 @@ def test_the_rectangle_grows_with_the_map() -> None:
 
 def test_agents_are_named_by_their_teams_so_that_specs_can_tell_them_apart() -> None:
     assert Settings(factory="hide_and_seek", hiders=(1, 2), seekers=(1, 1)).agents == ("hider_0", "hider_1", "seeker_0")
+
+
+def test_the_scenarios_have_their_own_defaults() -> None:
+    quadrant = Settings.model_validate({"factory": "hide_and_seek", "scenario": {"kind": "quadrant"}})
+    walls = Settings(factory="hide_and_seek")
+    assert (quadrant.horizon, walls.horizon) == (80, 240)
+    assert quadrant.restrict == (0.1, 0.1, 5.9, 5.9)
+    assert (quadrant.scenario.penalize_objects_out, walls.scenario.penalize_objects_out) == (True, False)
+    assert (quadrant.scenario.lock_ramps, walls.scenario.lock_ramps) == (False, True)
+    assert (quadrant.scenario.boxes, walls.scenario.boxes) == ((2, 2), (3, 9))
+    assert (quadrant.scenario.ramps, walls.scenario.ramps) == (1, 2)
