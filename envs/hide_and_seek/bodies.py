@@ -5,6 +5,8 @@ Letters: E copies, A agents, O objects (boxes, then ramps), S = A + O slots of b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,6 +72,8 @@ class Bodies:
         self._aim_offsets: Floats = np.zeros((*shape, 3))
         self._filled: list[Ints | slice] = [slice(0, 0)] * copies
         self.filled_agents: list[Ints | slice] = [slice(0, 0)] * copies
+        self._places: Ints | None = None
+        """Rows of all copies' bodies in the flattened arrays, once they are known."""
         # Agents and boxes are aimed at in the middle of their places; only ramps need more.
         self._ramps = slice(slots.agents + slots.boxes, slots.bodies)
 
@@ -87,17 +91,20 @@ class Bodies:
         self._filled[copy] = slice(None) if len(filled) == self.slots.bodies else filled
         agents = filled[: world.structure.agents]
         self.filled_agents[copy] = slice(self.slots.agents) if len(agents) == self.slots.agents else agents
-        self.read(copy, world)
+        self._places = None
+        self.positions[copy, filled] = world.positions
+        self.velocities[copy, filled] = world.velocities
 
     def begin_step(self) -> None:
         """Keeps the positions before a step, so that a step that fails can be taken back."""
         self._last_positions[:] = self.positions
 
-    def read(self, copy: int, world: World) -> None:
-        """Takes positions and velocities from a copy's world."""
-        filled = self._filled[copy]
-        self.positions[copy, filled] = world.positions
-        self.velocities[copy, filled] = world.velocities
+    def read(self, worlds: Sequence[World]) -> None:
+        """Takes positions and velocities from the worlds of all copies."""
+        if self._places is None:
+            self._places = np.flatnonzero(self.exists)
+        self.positions.reshape(-1, 4)[self._places] = np.concatenate([world.positions for world in worlds])
+        self.velocities.reshape(-1, 4)[self._places] = np.concatenate([world.velocities for world in worlds])
 
     def take_back(self, copy: int, world: World) -> None:
         """Returns a copy whose simulation failed to the positions before the step, at rest."""

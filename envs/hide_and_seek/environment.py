@@ -138,9 +138,9 @@ class HideAndSeek(Environment):
         for copy, plays in enumerate(played.tolist()):
             if plays:
                 game.worlds[copy].step()
-                game.bodies.read(copy, game.worlds[copy])
             else:
                 self._restart(copy)
+        game.bodies.read(game.worlds)
         failed = ~game.bodies.is_sound()
         for copy in np.flatnonzero(failed).tolist():
             game.bodies.take_back(copy, game.worlds[copy])
