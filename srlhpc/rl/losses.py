@@ -76,7 +76,9 @@ class _ClippedSurrogate(torch.autograd.Function):
         deviations = ratios.sub_(1)
         kl = (deviations - log_ratios).sum()
         sizes = deviations.abs_()
-        return -torch.minimum(gains, clipped_gains).sum(), kl, (sizes > clip_ratio).sum(), sizes.max()
+        numbers = kl, (sizes > clip_ratio).sum(), sizes.max()
+        ctx.mark_non_differentiable(*numbers)
+        return -torch.minimum(gains, clipped_gains).sum(), *numbers
 
     @staticmethod
     def backward(ctx: Any, loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
