@@ -127,7 +127,8 @@ def start_mpi(
     nodes = tuple(names.index(name) for name in names)
     comm: MPI.Comm = MPI.COMM_WORLD
     if any(int.from_bytes(row.tobytes()[:_RANK_BYTES], "big") != place for place, row in enumerate(everyone)):
-        # Only if need be: all ranks of a node spin until the last one has come.
+        # Only if need be: all ranks of a node spin until the last one has come. Otherwise the roles talk on the world's
+        # own communicator; simulators that use MPI need one of their own.
         comm = MPI.COMM_WORLD.Split(0, number)
     assert isinstance(comm, MPI.Intracomm)
     return MpiWorld(comm, number, size, nodes)

@@ -133,7 +133,8 @@ class Batches:
         return {"kept": kept} if kept else {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        saved = state.get("kept", {})
+        # Checkpoints from before there were several kept batches hold one.
+        saved = state.get("kept", {"0": state} if "left" in state else {})
         for place in sorted(saved, key=int)[-self._room :]:
             staging = self._stagings[1 + len(self._kept)]
             if staging.load_state(saved[place]["batch"]):

@@ -81,6 +81,8 @@ class Checkpointing:
                 self._parts[policy] = tree
                 self._writing = number
                 busy = True
+            # The next chunk is under way: not to be slept over.
+            busy |= receiver.is_receiving
         if self._thread is None and len(self._parts) == len(self._receivers):
             self._begin()
             busy = True

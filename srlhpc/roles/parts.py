@@ -74,6 +74,11 @@ class PartReceiver:
         self._inbox = inbox
         self._chunks: list[NDArray[np.uint8]] = []
 
+    @property
+    def is_receiving(self) -> bool:
+        """Whether some chunks of a part are here, and others are to come."""
+        return bool(self._chunks)
+
     def poll(self) -> tuple[int, dict[str, Any]] | None:
         """The number and tree of a part that is complete now."""
         self._inbox.poll()

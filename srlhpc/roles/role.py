@@ -70,14 +70,18 @@ class Backoff:
     """Up to which sleeps grow quickly."""
     slow_growth: float = 1.05
     """Beyond: what has waited for a second is not late by another twentieth."""
-    longest_seconds: float = 50e-3
-    """Hundreds of ranks of a node that wait for one still starting must leave the cores to it."""
+    longest_seconds: float = 5e-3
+    starting_seconds: float = 50e-3
+    """Instead, until a rank has done something in `START_POLLS` polls: hundreds of ranks of a node that wait for one
+    still starting must leave the cores to it."""
 
-    def next(self, pause: float) -> float:
+    def next(self, pause: float, *, starting: bool) -> float:
         """The sleep after one of `pause` seconds."""
         growth = self.growth if pause < self.usual_seconds else self.slow_growth
-        return min(pause * growth, self.longest_seconds)
+        return min(pause * growth, self.starting_seconds if starting else self.longest_seconds)
 
+
+START_POLLS = 50
 
 INFERENCE = Backoff(20, 50e-6, 1.2, 500e-6)
 STREAM = Backoff(50, 50e-6, 1.5, 1e-3)
@@ -92,7 +96,7 @@ def run_roles(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Polls all roles in turn until `keep_going` says no; yields, then sleeps, while none has anything to do."""
-    idle = 0
+    idle, worked = 0, 0
     pause = backoff.first_seconds
     while keep_going():
         busy = False
@@ -100,9 +104,10 @@ def run_roles(
             busy |= role.poll()
         if busy:
             idle, pause = 0, backoff.first_seconds
+            worked += 1
         elif idle < backoff.polls:
             idle += 1
             os.sched_yield()
         else:
             sleep(pause)
-            pause = backoff.next(pause)
+            pause = backoff.next(pause, starting=worked < START_POLLS)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from srlhpc.roles.role import Backoff, run_roles
+from srlhpc.roles.role import START_POLLS, Backoff, run_roles
 from tests.roles.test_reporter import FakeRole
 
-BACKOFF = Backoff(2, 1.0, 2.0, usual_seconds=3.0, slow_growth=1.5, longest_seconds=8.0)
+BACKOFF = Backoff(2, 1.0, 2.0, usual_seconds=3.0, slow_growth=1.5, longest_seconds=5.0, starting_seconds=8.0)
 
 
 class Working(FakeRole):
@@ -31,6 +31,11 @@ def pauses(polls: int, busy: set[int]) -> list[float]:
 
 def test_idle_loop_yields_first_and_then_sleeps_longer_and_longer_up_to_a_limit() -> None:
     assert pauses(8, set()) == [1.0, 2.0, 4.0, 6.0, 8.0, 8.0]
+
+
+def test_once_there_was_work_the_limit_is_lower() -> None:
+    work = set(range(1, START_POLLS + 1))
+    assert pauses(START_POLLS + 8, work) == [1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
 
 
 def test_work_starts_the_pauses_over() -> None:

@@ -15,9 +15,15 @@ def main(folder: str) -> None:
     """Looks around for this process's rank of the check in a folder."""
     work = WorkFolder(Path(folder))
     here = work.this_rank()
+    # A job that was requeued finds what it wrote the first time.
+    work.report(here.rank).unlink(missing_ok=True)
     stages = Stages(work.report(here.rank))
-    gpus = bind_gpus(work, here.rank)
-    stages.enter("start", host=machine_facts(work.folder) | gpus, library=MPI.Get_library_version().strip(" \0\n"))
+    try:
+        gpus = bind_gpus(work, here.rank)
+        stages.enter("start", host=machine_facts(work.folder) | gpus, library=MPI.Get_library_version().strip(" \0\n"))
+    except Exception as error:
+        stages.enter("start", error=str(error) or type(error).__name__)
+        raise
     stages.enter("the start of MPI")
 
 
