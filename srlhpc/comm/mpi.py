@@ -125,11 +125,9 @@ def start_mpi(
     unlink_shared_memory()
     names = [row[_RANK_BYTES:] for row in sorted(row.tobytes() for row in everyone)]
     nodes = tuple(names.index(name) for name in names)
-    comm: MPI.Comm = MPI.COMM_WORLD
-    if any(int.from_bytes(row.tobytes()[:_RANK_BYTES], "big") != place for place, row in enumerate(everyone)):
-        # Only if need be: all ranks of a node spin until the last one has come. Otherwise the roles talk on the world's
-        # own communicator; simulators that use MPI need one of their own.
-        comm = MPI.COMM_WORLD.Split(0, number)
+    # A communicator of its own even where the numbering is the same: MPI refuses to be finalised while the world's has
+    # messages that nobody received, and a simulator may use the world's.
+    comm = MPI.COMM_WORLD.Split(0, number)
     assert isinstance(comm, MPI.Intracomm)
     return MpiWorld(comm, number, size, nodes)
 
