@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import mujoco
@@ -174,26 +175,24 @@ def _add_agent(spec: Any, name: str, half_size: tuple[float, float, float]) -> N
 
 
 def _add_box(world: Any, name: str, half_size: tuple[float, float, float]) -> None:
-    body = world.add_body(name=name, pos=half_size)
-    _add_joints(body, name, (0.01, 0.01, 0.01, 0.01))
-    body.add_geom(
-        name=name,
-        type=mujoco.mjtGeom.mjGEOM_BOX,
-        size=half_size,
-        mass=1.0,
-        friction=(BOX_FRICTION, 0.005, 0.0001),
-        rgba=BOX_COLOR,
-    )
+    shape = {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": half_size}
+    _add_object(world, name, half_size, 0.01, shape, BOX_FRICTION, BOX_COLOR)
 
 
 def _add_ramp(world: Any, name: str, half_size: tuple[float, float, float]) -> None:
+    shape = {"type": mujoco.mjtGeom.mjGEOM_MESH, "meshname": "wedge"}
+    _add_object(world, name, half_size, 0.1, shape, SLIPPERY, RAMP_COLOR)
+
+
+def _add_object(
+    world: Any,
+    name: str,
+    half_size: tuple[float, float, float],
+    damping: float,
+    shape: Mapping[str, Any],
+    friction: float,
+    color: tuple[float, float, float, float],
+) -> None:
     body = world.add_body(name=name, pos=half_size)
-    _add_joints(body, name, (0.1, 0.1, 0.1, 0.1))
-    body.add_geom(
-        name=name,
-        type=mujoco.mjtGeom.mjGEOM_MESH,
-        meshname="wedge",
-        mass=1.0,
-        friction=(SLIPPERY, 0.005, 0.0001),
-        rgba=RAMP_COLOR,
-    )
+    _add_joints(body, name, (damping,) * 4)
+    body.add_geom(name=name, mass=1.0, friction=(friction, 0.005, 0.0001), rgba=color, **shape)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-NETWORK_VARIABLES = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "FI_PROVIDER")
+_NETWORK_VARIABLES = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "FI_PROVIDER")
 """By which users choose a network; whoever sets one is left alone."""
-
-
-WITHIN_A_NODE = "posix,self"
-"""What UCX needs where all ranks are on one machine; to look for networks takes a rank 0.3 s if 128 start at once."""
 
 
 def is_started_by_slurm(environment: Mapping[str, str]) -> bool:
     """Whether Slurm's PMI starts this process."""
     return "SLURM_STEP_ID" in environment and "PMI_FD" in environment
+
+
+def settings_within_a_node(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables to set for ranks that are all on one machine: to look for networks takes each 0.3 s if 128 start."""
+    return {} if _has_choice(environment) else {"UCX_TLS": "posix,self"}
 
 
 def transport_settings(library: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -28,6 +29,10 @@ def transport_settings(library: str, environment: Mapping[str, str]) -> dict[str
         library: what `MPI.Get_library_version()` says.
         environment: of this process.
     """
-    if any(name in environment for name in NETWORK_VARIABLES):
+    if _has_choice(environment):
         return {}
     return {"UCX_TLS": "tcp,posix,self" if "MPICH" in library and is_started_by_slurm(environment) else "^cma"}
+
+
+def _has_choice(environment: Mapping[str, str]) -> bool:
+    return any(name in environment for name in _NETWORK_VARIABLES)

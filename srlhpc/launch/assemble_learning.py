@@ -31,12 +31,13 @@ from srlhpc.launch.wiring import Wiring
 from srlhpc.objects import UserError, load_module
 from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.roles.batches import Batches
+from srlhpc.roles.checkpoint_part import Counters, checkpoint_part, load_part
 from srlhpc.roles.evaluator import Evaluator, Player
 from srlhpc.roles.grants import Granter
 from srlhpc.roles.parts import PartSender, slots_of
 from srlhpc.roles.policy_server import PolicyServer, ServedPolicy
 from srlhpc.roles.staging import Staging
-from srlhpc.roles.trainer import Counters, Trainer, TrainerSettings, checkpoint_part, load_part
+from srlhpc.roles.trainer import Trainer, TrainerSettings
 
 LEADER_PATIENCE_SECONDS = 30.0
 
@@ -176,7 +177,7 @@ class LearningRoles:
         layout, blocks, columns = plan.block_layout(name), plan.batch_blocks(name), plan.block_fragments(name)
         spec = plan.spec.policies[name].batch
         return Batches(
-            [Staging(layout, blocks, columns, device) for _ in range(1 + (spec.queue or 1))],
+            [Staging(layout, blocks, columns, device) for _ in range(spec.buffers)],
             uses=spec.uses,
             max_policy_lag=plan.max_policy_lag(name),
             queue=spec.queue,

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
-from srlhpc.comm.networks import NETWORK_VARIABLES, WITHIN_A_NODE
+from srlhpc.comm.networks import settings_within_a_node
 from srlhpc.launch.processes import ATTEMPT_VARIABLE, die_with_parent
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.objects import UserError
@@ -153,9 +153,7 @@ def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flav
     }
     # As for MPICH in comm/networks.py.
     environment.setdefault("OMPI_MCA_smsc", "^cma")
-    if not any(name in environment for name in NETWORK_VARIABLES):
-        environment["UCX_TLS"] = WITHIN_A_NODE
-    return environment
+    return environment | settings_within_a_node(environment)
 
 
 def thread_environment() -> dict[str, str]:

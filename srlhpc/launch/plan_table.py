@@ -13,8 +13,7 @@ def memory_bytes(made: Plan) -> Mapping[str, int]:
     for trainer in made.named("trainer"):
         policy = trainer.policy or ""
         block = made.block_layout(policy).size_bytes
-        batches = 1 + (made.spec.policies[policy].batch.queue or 1)
-        staging = batches * made.batch_blocks(policy)
+        staging = made.spec.policies[policy].batch.buffers * made.batch_blocks(policy)
         result[trainer.label] = block * (made.pool_slots(policy) + staging)
     for actor in made.named("actor"):
         result[actor.label] = sum(

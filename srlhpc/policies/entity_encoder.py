@@ -15,7 +15,7 @@ from torch import Tensor
 
 from srlhpc.environment import ArraySpec
 from srlhpc.policies.entities import Settings
-from srlhpc.policies.observations import Encoder
+from srlhpc.policies.observations import Encoder, as_vector
 from srlhpc.rl.normalization import SharedMoments
 from srlhpc.specs.experiment import NormalizeSpec
 
@@ -58,13 +58,9 @@ class EntityEncoder(Encoder):
     """
 
     def __init__(self, observations: Mapping[str, ArraySpec], settings: Settings, normalize: NormalizeSpec) -> None:
-        super().__init__()
         self._own, self._rings, self._sets = settings.own, tuple(settings.rings), settings.sets
-        self._specs = {key: observations[key] for key in (*self._own, *self._rings, *self._sets)}
-        self._float_keys = [key for key, spec in self._specs.items() if spec.dtype.startswith("float")]
         self._entities = {key: observations[key].shape[0] for key in self._sets}
-        self.moments = self._new_moments(normalize) if normalize.observations and self._float_keys else None
-        self._clip = normalize.observation_clip
+        super().__init__({key: observations[key] for key in (*self._own, *self._rings, *self._sets)}, normalize)
 
     def _new_moments(self, normalize: NormalizeSpec) -> SharedMoments:
         features: list[int] = []
@@ -86,11 +82,9 @@ class EntityEncoder(Encoder):
         )
 
     def forward(self, observations: Mapping[str, Tensor]) -> EncodedEntities:
-        arrays = {key: _as_float(self._rows(key, observations[key])) for key in self._specs}
+        arrays = {key: as_vector(self._rows(key, observations[key])) for key in self._specs}
         if self.moments is not None:
-            flat = self.moments.normalize(self._floats(arrays)).clamp_(-self._clip, self._clip)
-            parts = torch.split(flat, [math.prod(self._specs[key].shape) for key in self._float_keys], dim=1)
-            arrays |= dict(zip(self._float_keys, parts, strict=True))
+            arrays |= self._split(self._normalized(self._floats(observations)))
         own = [arrays[key] for key in self._own]
         exists = [self._mask(observations, key, masks.exists, own[0]) for key, masks in self._sets.items()]
         visible = [
@@ -106,24 +100,7 @@ class EntityEncoder(Encoder):
             torch.cat([itself, *exists], dim=1),
         )
 
-    def sums(self, observations: Mapping[str, Tensor], valid: Tensor) -> Tensor | None:
-        if self.moments is None:
-            return None
-        arrays = {key: self._rows(key, observations[key]) for key in self._float_keys}
-        return self.moments.sums(self._floats(arrays), valid.flatten())
-
-    def _rows(self, key: str, array: Tensor) -> Tensor:
-        axes = len(self._specs[key].shape)
-        return array if array.ndim == 1 + axes else array.flatten(0, array.ndim - axes - 1)
-
-    def _floats(self, arrays: Mapping[str, Tensor]) -> Tensor:
-        return torch.cat([arrays[key].flatten(1) for key in self._float_keys], dim=1)
-
     def _mask(self, observations: Mapping[str, Tensor], key: str, mask: str | None, like: Tensor) -> Tensor:
         if mask is None:
             return torch.ones(len(like), self._entities[key], dtype=torch.bool, device=like.device)
         return observations[mask].reshape(len(like), self._entities[key]).bool()
-
-
-def _as_float(rows: Tensor) -> Tensor:
-    return rows.float().mul_(1 / 255) if rows.dtype == torch.uint8 else rows.float()

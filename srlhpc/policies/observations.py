@@ -35,18 +35,50 @@ def running_moments(size: int, normalize: NormalizeSpec) -> RunningMoments:
 
 
 class Encoder(nn.Module, ABC):
-    """From an agent's named raw observations to what the torsos of one kind take."""
+    """From an agent's named raw observations to what the torsos of one kind take.
 
-    moments: RunningMoments | None
-    """What normalises observations, or None."""
+    Args:
+        specs: key to array of one agent, of the observations that are used, in their order.
+        normalize: whether and how float observations are normalised.
+    """
+
+    def __init__(self, specs: Mapping[str, ArraySpec], normalize: NormalizeSpec) -> None:
+        super().__init__()
+        self._specs = dict(specs)
+        self._float_keys = [key for key, spec in self._specs.items() if spec.dtype.startswith("float")]
+        self.moments = self._new_moments(normalize) if normalize.observations and self._float_keys else None
+        """What normalises observations, or None."""
+        self._clip = normalize.observation_clip
+
+    def _new_moments(self, normalize: NormalizeSpec) -> RunningMoments:
+        return running_moments(sum(math.prod(self._specs[key].shape) for key in self._float_keys), normalize)
 
     @abstractmethod
     def forward(self, observations: Mapping[str, Tensor]) -> Any:
         """Encodes observations with any leading axes, which become one."""
 
-    @abstractmethod
     def sums(self, observations: Mapping[str, Tensor], valid: Tensor) -> Tensor | None:
         """Sums for the running moments over valid rows; None if nothing is normalised."""
+        if self.moments is None:
+            return None
+        return self.moments.sums(self._floats(observations), valid.flatten())
+
+    def _normalized(self, floats_NV: Tensor) -> Tensor:
+        assert self.moments is not None
+        return self.moments.normalize(floats_NV).clamp_(-self._clip, self._clip)
+
+    def _rows(self, key: str, array: Tensor) -> Tensor:
+        shape = self._specs[key].shape
+        return array if array.ndim == 1 + len(shape) else array.flatten(0, array.ndim - len(shape) - 1)
+
+    def _floats(self, observations: Mapping[str, Tensor]) -> Tensor:
+        rows = [as_vector(self._rows(key, observations[key])) for key in self._float_keys]
+        return rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)
+
+    def _split(self, floats_NV: Tensor) -> dict[str, Tensor]:
+        shapes = {key: self._specs[key].shape for key in self._float_keys}
+        parts = torch.split(floats_NV, [math.prod(shape) for shape in shapes.values()], dim=1)
+        return {key: part.reshape(-1, *shape) for (key, shape), part in zip(shapes.items(), parts, strict=True)}
 
 
 class ObservationEncoder(Encoder):
@@ -62,15 +94,10 @@ class ObservationEncoder(Encoder):
     """
 
     def __init__(self, observations: Mapping[str, ArraySpec], *, images: bool, normalize: NormalizeSpec) -> None:
-        super().__init__()
-        self._specs = {key: observations[key] for key in sorted(observations)}
+        super().__init__({key: observations[key] for key in sorted(observations)}, normalize)
         self._image_keys = [key for key, spec in self._specs.items() if images and is_image(spec)]
         self._vector_keys = [key for key in self._specs if key not in self._image_keys]
-        self._float_keys = [key for key, spec in self._specs.items() if spec.dtype.startswith("float")]
         self.vector_size = sum(math.prod(self._specs[key].shape) for key in self._vector_keys)
-        float_size = sum(math.prod(self._specs[key].shape) for key in self._float_keys)
-        self.moments = running_moments(float_size, normalize) if normalize.observations and float_size else None
-        self._clip = normalize.observation_clip
         self._only_floats = not self._image_keys and self._vector_keys == self._float_keys
 
     @property
@@ -89,34 +116,13 @@ class ObservationEncoder(Encoder):
         arrays = {key: self._rows(key, observations[key]) for key in self._specs}
         if self.moments is not None:
             arrays |= self._split(self._normalized(self._floats(observations)))
-        vectors = [_as_vector(arrays[key]) for key in self._vector_keys]
+        vectors = [as_vector(arrays[key]) for key in self._vector_keys]
         images = [_as_image(arrays[key]) for key in self._image_keys]
         return Encoded(_concatenate(vectors), _concatenate(images))
 
-    def sums(self, observations: Mapping[str, Tensor], valid: Tensor) -> Tensor | None:
-        if self.moments is None:
-            return None
-        return self.moments.sums(self._floats(observations), valid.flatten())
 
-    def _normalized(self, floats_NV: Tensor) -> Tensor:
-        assert self.moments is not None
-        return self.moments.normalize(floats_NV).clamp_(-self._clip, self._clip)
-
-    def _rows(self, key: str, array: Tensor) -> Tensor:
-        shape = self._specs[key].shape
-        return array if array.ndim == 1 + len(shape) else array.flatten(0, array.ndim - len(shape) - 1)
-
-    def _floats(self, observations: Mapping[str, Tensor]) -> Tensor:
-        rows = [_as_vector(self._rows(key, observations[key])) for key in self._float_keys]
-        return rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)
-
-    def _split(self, floats_NV: Tensor) -> dict[str, Tensor]:
-        shapes = {key: self._specs[key].shape for key in self._float_keys}
-        parts = torch.split(floats_NV, [math.prod(shape) for shape in shapes.values()], dim=1)
-        return {key: part.reshape(-1, *shape) for (key, shape), part in zip(shapes.items(), parts, strict=True)}
-
-
-def _as_vector(rows: Tensor) -> Tensor:
+def as_vector(rows: Tensor) -> Tensor:
+    """Everything behind the first axis flattened, float32 `[N, V]`; bytes divided by 255."""
     vector = rows if rows.ndim == 2 else rows.reshape(len(rows), -1)
     if vector.dtype == torch.uint8:
         return vector.float().mul_(1 / 255)

@@ -75,7 +75,7 @@ class Batches:
 
     @property
     def _begins_new(self) -> bool:
-        return not self._kept or (self.has_queue and self._takes_new)
+        return self._takes_new or not self._kept
 
     @property
     def _best(self) -> _Kept:
@@ -88,7 +88,7 @@ class Batches:
 
     def is_worn(self, version: int) -> bool:
         """Whether the batch of the next update is too old for it, which only happens where others came before."""
-        if self._begins_new and not (self.has_queue and self._takes_new):
+        if not (self._kept or self._takes_new):
             return False
         return self._is_too_old(self.next.oldest_version, version)
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from srlhpc.algorithms.algorithm import Algorithm, Reducer
@@ -27,6 +26,7 @@ from srlhpc.objects import ClusterError
 from srlhpc.policies.policy import Policy, write_vector
 from srlhpc.rl.policy_lag import policy_lag
 from srlhpc.roles.batches import Batches
+from srlhpc.roles.checkpoint_part import Counters, checkpoint_part
 from srlhpc.roles.grants import Granter
 from srlhpc.roles.parts import PartSender
 from srlhpc.roles.role import Role
@@ -72,20 +72,6 @@ class TrainerSettings:
     """Updates between checkpoints that this trainer asks for; None: the coordinator's clock decides."""
     holds: bool
     """Serial mode: nothing starts between a checkpoint that is due and its end."""
-
-
-@dataclass
-class Counters:
-    """Of one policy, over all its trainers and attempts."""
-
-    updates: int = 0
-    steps: int = 0
-    """Trained steps: of each batch once, at its first use."""
-    steps_used: int = 0
-    """Of each batch once for every update made of it."""
-    agent_steps: int = 0
-    """As `steps`."""
-    dropped_fragments: int = 0
 
 
 class Trainer(Role):
@@ -373,33 +359,3 @@ class Trainer(Role):
             self._source.close()
         if self._granter is not None:
             self._granter.close()
-
-
-def _array(tensor: torch.Tensor) -> NDArray[Any]:
-    array: NDArray[Any] = tensor.detach().cpu().numpy()
-    return array
-
-
-def checkpoint_part(policy: Policy, algorithm: Algorithm, counters: Counters) -> dict[str, Any]:
-    """Parameters, optimiser and counters. On a CPU, arrays are the live ones: whoever keeps them copies them."""
-    return {
-        "parameters": {name: _array(tensor) for name, tensor in policy.state_dict().items()},
-        "optimizer": {name: _array(tensor) for name, tensor in algorithm.state().items()},
-        "counters": {**vars(counters), "version": counters.updates},
-    }
-
-
-def load_part(part: Mapping[str, Any], policy: Policy, algorithm: Algorithm) -> Counters:
-    """Puts a part of a checkpoint back; returns its counters.
-
-    Raises:
-        ValueError: names or shapes differ from those of the policy or the optimiser.
-    """
-    tensors = {name: torch.from_numpy(np.asarray(array)) for name, array in part["parameters"].items()}
-    try:
-        policy.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise ValueError(f"the checkpoint's parameters do not fit the network: {error}") from None
-    algorithm.load_state({name: torch.from_numpy(np.asarray(a)) for name, a in part["optimizer"].items()})
-    counters = part["counters"]
-    return Counters(**{name: int(counters[name]) for name in vars(Counters()) if name in counters})

@@ -64,6 +64,11 @@ class BatchSpec(Spec):
         """Parts of a fragment with a stored recurrent state each."""
         return self.fragment_steps // (self.chunk_steps or self.fragment_steps)
 
+    @property
+    def buffers(self) -> int:
+        """Batches that a trainer has room for: those that are kept, one without a queue, and the one being gathered."""
+        return 1 + (self.queue or 1)
+
 
 class PolicySpec(Spec):
     """One policy: its network, how it learns and from what."""

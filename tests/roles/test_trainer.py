@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from srlhpc.objects import ClusterError
-from srlhpc.roles.trainer import MOST_EVENTS, load_part
+from srlhpc.roles.checkpoint_part import load_part
+from srlhpc.roles.trainer import MOST_EVENTS
 from tests.roles.counting_policy import CountingPolicy
 from tests.roles.training import BLOCKS, LAYOUT, A, E, FakeAlgorithm, LockStep, T, Training
 

@@ -17,10 +17,11 @@ from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, Command, GrantHeader, Repor
 from srlhpc.data.blocks import BlockHeader, PolicyShapes, block_layout
 from srlhpc.environment import ArraySpec
 from srlhpc.roles.batches import Batches
+from srlhpc.roles.checkpoint_part import Counters
 from srlhpc.roles.grants import Granter
 from srlhpc.roles.parts import PartReceiver, PartSender
 from srlhpc.roles.staging import Staging
-from srlhpc.roles.trainer import AgreeingReducer, Counters, Trainer, TrainerSettings
+from srlhpc.roles.trainer import AgreeingReducer, Trainer, TrainerSettings
 from tests.roles.counting_policy import KIND, CountingPolicy
 
 T, E, A, BLOCKS = 3, 2, 1, 2

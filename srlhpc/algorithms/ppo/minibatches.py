@@ -7,7 +7,7 @@ minibatch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -86,18 +86,7 @@ class RecordSampler(Sampler):
         def rows(tensor: Tensor) -> Tensor:
             return tensor.flatten(0, 1).index_select(0, part)
 
-        return Minibatch(
-            observations=_each(batch.observations, rows),
-            state={},
-            first=rows(batch.first),
-            action_masks=None if batch.action_masks is None else rows(batch.action_masks),
-            actions=rows(batch.actions),
-            old_log_probs=rows(batch.log_probs),
-            old_values=rows(targets.old_values),
-            advantages=rows(targets.advantages),
-            targets=rows(targets.values),
-            valid=rows(batch.valid),
-        )
+        return _minibatch(batch, targets, rows, {})
 
 
 class ChunkSampler(Sampler):
@@ -138,18 +127,8 @@ class ChunkSampler(Sampler):
             rows = tensor.flatten(0, 1).index_select(0, records)
             return rows.view(self._length, len(part), *rows.shape[1:])
 
-        return Minibatch(
-            observations=_each(batch.observations, chunks),
-            state={name: rows.flatten(0, 1).index_select(0, part) for name, rows in self._states.items()},
-            first=chunks(batch.first),
-            action_masks=None if batch.action_masks is None else chunks(batch.action_masks),
-            actions=chunks(batch.actions),
-            old_log_probs=chunks(batch.log_probs),
-            old_values=chunks(targets.old_values),
-            advantages=chunks(targets.advantages),
-            targets=chunks(targets.values),
-            valid=chunks(batch.valid),
-        )
+        states = {name: rows.flatten(0, 1).index_select(0, part) for name, rows in self._states.items()}
+        return _minibatch(batch, targets, chunks, states)
 
 
 def sampler(batch: Batch, parts: int) -> Sampler:
@@ -157,5 +136,19 @@ def sampler(batch: Batch, parts: int) -> Sampler:
     return ChunkSampler(batch, parts) if batch.state else RecordSampler(batch, parts)
 
 
-def _each(tensors: Mapping[str, Tensor], change: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
-    return {name: change(tensor) for name, tensor in tensors.items()}
+def _minibatch(
+    batch: Batch, targets: Targets, records: Callable[[Tensor], Tensor], state: dict[str, Tensor]
+) -> Minibatch:
+    """The minibatch whose records `records` takes from each array."""
+    return Minibatch(
+        observations={name: records(array) for name, array in batch.observations.items()},
+        state=state,
+        first=records(batch.first),
+        action_masks=None if batch.action_masks is None else records(batch.action_masks),
+        actions=records(batch.actions),
+        old_log_probs=records(batch.log_probs),
+        old_values=records(targets.old_values),
+        advantages=records(targets.advantages),
+        targets=records(targets.values),
+        valid=records(batch.valid),
+    )

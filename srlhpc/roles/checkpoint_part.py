@@ -1,0 +1,58 @@
+"""What a policy's trainers put into a checkpoint, and how they take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from srlhpc.algorithms.algorithm import Algorithm
+from srlhpc.policies.policy import Policy
+
+
+@dataclass
+class Counters:
+    """Of one policy, over all its trainers and attempts."""
+
+    updates: int = 0
+    steps: int = 0
+    """Trained steps: of each batch once, at its first use."""
+    steps_used: int = 0
+    """Of each batch once for every update made of it."""
+    agent_steps: int = 0
+    """As `steps`."""
+    dropped_fragments: int = 0
+
+
+def checkpoint_part(policy: Policy, algorithm: Algorithm, counters: Counters) -> dict[str, Any]:
+    """Parameters, optimiser and counters. On a CPU, arrays are the live ones: whoever keeps them copies them."""
+    return {
+        "parameters": {name: _array(tensor) for name, tensor in policy.state_dict().items()},
+        "optimizer": {name: _array(tensor) for name, tensor in algorithm.state().items()},
+        "counters": {**vars(counters), "version": counters.updates},
+    }
+
+
+def load_part(part: Mapping[str, Any], policy: Policy, algorithm: Algorithm) -> Counters:
+    """Puts a part of a checkpoint back; returns its counters.
+
+    Raises:
+        ValueError: names or shapes differ from those of the policy or the optimiser.
+    """
+    tensors = {name: torch.from_numpy(np.asarray(array)) for name, array in part["parameters"].items()}
+    try:
+        policy.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ValueError(f"the checkpoint's parameters do not fit the network: {error}") from None
+    algorithm.load_state({name: torch.from_numpy(np.asarray(a)) for name, a in part["optimizer"].items()})
+    counters = part["counters"]
+    return Counters(**{name: int(counters[name]) for name in vars(Counters()) if name in counters})
+
+
+def _array(tensor: torch.Tensor) -> NDArray[Any]:
+    array: NDArray[Any] = tensor.detach().cpu().numpy()
+    return array
