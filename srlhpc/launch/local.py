@@ -187,7 +187,8 @@ def rank_script(
         ignored: signals that nobody may die of. MPICH's process manager sends USR1 to the ranks when one has died.
         noted: made by the script of rank 0 when TERM comes, from its first moment on.
     """
-    # A shell takes note of a signal only while it waits for a command in the background.
+    # A shell takes note of a signal only while it waits for a command in the background; that wait then ends with the
+    # signal's status. If the command ended in the same moment, only a further wait tells its own, or 127 if it has.
     note = f"trap {shlex.quote(f'touch {shlex.quote(str(noted))}')} TERM"
     note = f'[ "$rank" != 0 ] || {note}\n' if noted else ""
     logs = "\n".join(f"  {each.rank}) log={shlex.quote(str(attempt.log(each.rank, each.label)))} ;;" for each in ranks)
@@ -205,6 +206,7 @@ export {RANK_VARIABLE}="$rank"
 child=$!
 {note}wait "$child"; code=$?
 while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
+wait "$child" 2>/dev/null; last=$?; [ $last = 127 ] || code=$last
 echo "$code $(date +%s.%N)" >{shlex.quote(str(attempt.exits))}/"$rank"
 exit 0
 """
