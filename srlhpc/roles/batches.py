@@ -81,9 +81,12 @@ class Batches:
     def _best(self) -> _Kept:
         return max(reversed(self._kept), key=lambda kept: kept.left)
 
-    def is_late(self, block: Message, version: int) -> bool:
-        """Whether a block is too old for its first use, at the earliest that is possible."""
-        waits = 0 if self.has_queue else self.left
+    def is_late(self, block: Message, version: int, *, updating: bool) -> bool:
+        """Whether a block is too old for its first use, at the earliest that is possible.
+
+        `updating`: an update is under way, which a block of a queue's new batch waits for.
+        """
+        waits = int(updating) if self.has_queue else self.left
         return self._is_too_old(int(block.header[BlockHeader.OLDEST_VERSION]), version + waits)
 
     def is_worn(self, version: int) -> bool:

@@ -27,32 +27,41 @@ class PartSender:
     """Copies a tree into the slots of its outbox at once; they leave while the owner goes on."""
 
     def __init__(self, outbox: Outbox) -> None:
-        """`outbox` has room for the whole part (`slots_of`)."""
+        """`outbox` has room for a whole part as it is at the start (`slots_of`); one that has grown waits for slots."""
         self._outbox = outbox
+        self._number = 0
+        self._pieces: deque[NDArray[np.uint8]] = deque()
+        self._remaining = 0
 
     @property
     def is_idle(self) -> bool:
-        return self._outbox.is_drained
+        return not self._remaining and self._outbox.is_drained
 
     def begin(self, number: int, tree: Mapping[str, Any]) -> None:
         """Sends checkpoint `number`; the tree may change from now on."""
+        assert not self._remaining, "one part at a time"
         self._outbox.poll()
-        pieces = deque(encode_tree(tree))
-        remaining = sum(piece.size for piece in pieces)
-        while remaining:
-            message = self._outbox.acquire()
-            assert message is not None, "one part at a time, and room for all of it"
-            length = min(remaining, CHUNK_BYTES)
-            _fill(message.fields["bytes"][:length], pieces)
-            remaining -= length
-            message.header[ChunkHeader.CHECKPOINT] = number
-            message.header[ChunkHeader.LENGTH] = length
-            message.header[ChunkHeader.REMAINING] = remaining
-            self._outbox.send(message, HEADER_BYTES + length)
+        self._number, self._pieces = number, deque(encode_tree(tree))
+        self._remaining = sum(piece.size for piece in self._pieces)
+        self._send()
+        if self._remaining:
+            self._pieces = deque([np.concatenate(self._pieces)])
 
     def poll(self) -> bool:
         """Lets what was sent leave."""
-        return self._outbox.poll()
+        moved = self._outbox.poll()
+        self._send()
+        return moved
+
+    def _send(self) -> None:
+        while self._remaining and (message := self._outbox.acquire()) is not None:
+            length = min(self._remaining, CHUNK_BYTES)
+            _fill(message.fields["bytes"][:length], self._pieces)
+            self._remaining -= length
+            message.header[ChunkHeader.CHECKPOINT] = self._number
+            message.header[ChunkHeader.LENGTH] = length
+            message.header[ChunkHeader.REMAINING] = self._remaining
+            self._outbox.send(message, HEADER_BYTES + length)
 
 
 def _fill(target: NDArray[np.uint8], pieces: deque[NDArray[np.uint8]]) -> None:

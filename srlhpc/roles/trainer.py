@@ -185,7 +185,7 @@ class Trainer(Role):
             self._granter.received(block.sender)
         if self._discarding:
             return
-        if self._batches.is_late(block, self.version):
+        if self._batches.is_late(block, self.version, updating=self._updating):
             self._lose(block.fields["valid"].shape[1] * block.fields["valid"].shape[2])
             return
         self._batches.gathered.add(block)

@@ -18,9 +18,9 @@ from srlhpc.roles.checkpointing import Checkpointing
 from srlhpc.roles.parts import PartReceiver, PartSender, slots_of
 
 
-def ends(source: int = 1) -> tuple[PartSender, PartReceiver]:
+def ends(source: int = 1, *, slots: int = 4) -> tuple[PartSender, PartReceiver]:
     fabric, link = InProcessFabric(), Link(Stream.PARTS, source, 0)
-    return PartSender(fabric.outbox(link, CHUNK, slots=4)), PartReceiver(fabric.inbox([link], CHUNK, pool=2))
+    return PartSender(fabric.outbox(link, CHUNK, slots=slots)), PartReceiver(fabric.inbox([link], CHUNK, pool=2))
 
 
 def part(updates: int) -> dict[str, Any]:
@@ -162,6 +162,20 @@ def test_part_may_change_while_it_is_sent() -> None:
     received = receiver.poll()
     assert received is not None
     assert received[1]["x"].tolist() == [0, 0, 0, 0]
+
+
+def test_part_that_outgrew_its_slots_waits_for_them_with_the_numbers_it_had() -> None:
+    sender, receiver = ends(slots=2)
+    array = np.arange(5 * CHUNK_BYTES // 8)
+    sender.begin(1, {"x": array})
+    expected, array[:] = array.copy(), 0
+    received = None
+    while received is None:
+        assert not sender.is_idle
+        received = receiver.poll()
+        sender.poll()
+    np.testing.assert_array_equal(received[1]["x"], expected)
+    assert sender.is_idle
 
 
 def test_sender_is_busy_until_everything_is_received() -> None:

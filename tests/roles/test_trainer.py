@@ -312,6 +312,16 @@ def test_queue_skips_a_new_batch_that_grew_too_old_while_it_filled() -> None:
     assert training.trainer.version == 8
 
 
+def test_block_that_comes_during_an_update_of_a_queue_counts_as_trained_after_it() -> None:
+    training = Training(uses=3, queue=2, max_policy_lag=2)
+    full(training, version=0)
+    training.poll(3)
+    training.send(version=-2)
+    training.send(version=-1)
+    training.poll(1)
+    assert training.trainer.counters()["dropped_fragments"] == E * A
+
+
 def test_trainers_with_queues_begin_a_new_batch_only_together() -> None:
     one, other, _ = two(uses=3, queue=2)
     full(one)
