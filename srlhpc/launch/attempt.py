@@ -14,6 +14,7 @@ from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import find_mpiexec, flavour
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
+from srlhpc.specs.cluster import START_SECONDS
 
 if TYPE_CHECKING:
     from srlhpc.launch.ending import Outcome
@@ -77,8 +78,19 @@ def describe(
     *,
     serial: bool,
     job: str | None = None,
+    start_seconds: float = START_SECONDS,
 ) -> None:
-    """Writes down how an attempt is started; `job` is the Slurm job that it runs in."""
+    """Writes down how an attempt is started.
+
+    Args:
+        attempt: the attempt.
+        plan: who does what.
+        overrides: what `--set` changed, for the record.
+        checkpoint: the one to go on from.
+        serial: all roles in one process.
+        job: the Slurm job that it runs in.
+        start_seconds: how long ranks wait for each other at the start.
+    """
     made: dict[str, Any] = plan.to_json()
     write_json(attempt.plan, made)
     write_json(attempt.spaces, plan.spaces.to_json())
@@ -90,6 +102,7 @@ def describe(
             "checkpoint": checkpoint.name if checkpoint else None,
             "ranks": len(plan.ranks),
             "job": job,
+            "start_seconds": start_seconds,
             "host": socket.gethostname(),
             "command": sys.argv,
             "time": time.time(),

@@ -47,16 +47,17 @@ class JobShift:
         paths: the run.
         job: the job's id.
         signals: caught.
-        limits: how long to wait.
+        limits: how long to wait; None: as the cluster's profile says.
     """
 
     def __init__(self, paths: RunPaths, job: str, signals: JobSignals, limits: Limits | None = None) -> None:
-        self._paths, self._job, self._signals, self._limits = paths, job, signals, limits
+        self._paths, self._job, self._signals = paths, job, signals
         self._lease = Lease(paths.lease, job)
         self._progress = ProgressLine(sys.stderr)
         written = read_json(paths.slurm) or {}
         self._jobs = written["jobs"]
         self._cluster = ClusterProfile.model_validate(written["cluster"])
+        self._limits = limits or Limits(start=self._cluster.start_seconds)
         self._allocation = Allocation.from_json(written["allocation"])
         self._end_of_job = EndOfJob(
             paths,

@@ -35,6 +35,7 @@ from srlhpc.objects import ClusterError, UserError
 from srlhpc.roles.actor import StepError
 from srlhpc.roles.coordinator import StepLostError
 from srlhpc.roles.role import IDLE, INFERENCE, STREAM, Backoff, Role, run_roles
+from srlhpc.specs.cluster import START_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ def main(arguments: Sequence[str]) -> int:
         keep_freed_memory()
     try:
         _bind_gpus(made, planned, paths)
-        world = start_mpi(len(made.ranks), rank=planned)
+        patience = float((read_json(attempt.attempt) or {}).get("start_seconds", START_SECONDS))
+        world = start_mpi(len(made.ranks), rank=planned, timeout_seconds=patience)
     except ClusterError as error:
         # Every rank is the first of a world of its own, if the launcher does not speak this MPI's language.
         _write_failure(made.ranks[planned], attempt, error)

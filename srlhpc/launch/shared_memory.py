@@ -20,10 +20,12 @@ from srlhpc.launch.local import FLAVOUR_VARIABLE
 from srlhpc.launch.processes import is_used, kill_processes_of
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
+from srlhpc.specs.cluster import START_SECONDS
 
 FOLDER = Path("/dev/shm")
 _RANDOM_PATTERNS = ("mpich_shar_tmp*", "ucx_shm_posix_*", "sm_segment.*")
-_LONGEST_START_SECONDS = 600.0
+_GRACE_SECONDS = 300.0
+"""Beside what the start may take: ranks that wait for others give up later than those began."""
 _PATTERNS = ("mpich_shm_{:x}_{}", "mpich_vci_{:x}_{}")
 
 
@@ -72,14 +74,16 @@ def _written_down(attempt: AttemptPaths) -> list[Path]:
 def _of_the_start(attempt: AttemptPaths) -> list[Path]:
     """Files with random names of this user, from the time of the attempt's start, if it never got beyond that."""
     status = read_json(attempt.folder.parent.parent / "status.json") or {}
-    started = (read_json(attempt.attempt) or {}).get("time")
+    described = read_json(attempt.attempt) or {}
+    started = described.get("time")
     if started is None or (status.get("attempt") == attempt.number and status.get("phase") != "starting"):
         return []
+    longest = float(described.get("start_seconds", START_SECONDS)) + _GRACE_SECONDS
     found = []
     for path in (path for pattern in _RANDOM_PATTERNS for path in FOLDER.glob(pattern)):
         with contextlib.suppress(FileNotFoundError):
             facts = path.stat()
-            if facts.st_uid == os.getuid() and 0.0 <= facts.st_mtime - started <= _LONGEST_START_SECONDS:
+            if facts.st_uid == os.getuid() and 0.0 <= facts.st_mtime - started <= longest:
                 found.append(path)
     return found
 

@@ -52,9 +52,10 @@ class SlurmAttempt:
     ) -> None:
         self._job, self._plan, self._end_of_job = job, plan, end_of_job
         self._progress = progress or ProgressLine(sys.stderr)
-        self.paths = _described(paths, plan, job, self._progress)
+        limits = limits or Limits()
+        self.paths = _described(paths, plan, job, self._progress, limits.start)
         lease.renew(self.paths.number)
-        self._watch = AttemptWatch(paths, self.paths, lease, plan.ranks, self._progress, limits or Limits())
+        self._watch = AttemptWatch(paths, self.paths, lease, plan.ranks, self._progress, limits)
 
     def run(self, allocation: Allocation, plugin: str) -> Outcome:
         """Stays until all ranks are gone.
@@ -124,11 +125,11 @@ class StepBreak:
         return size > before
 
 
-def _described(paths: RunPaths, plan: Plan, job: str, progress: ProgressLine) -> AttemptPaths:
+def _described(paths: RunPaths, plan: Plan, job: str, progress: ProgressLine, start_seconds: float) -> AttemptPaths:
     """Makes the attempt's folder; it goes on from the newest whole checkpoint."""
     newest = CheckpointFolder(paths.checkpoints).newest_valid()
     for problem in newest.problems if newest else ():
         progress.say(f"skipped: {problem}")
     attempt = paths.new_attempt()
-    describe(attempt, plan, (), newest.path if newest else None, serial=False, job=job)
+    describe(attempt, plan, (), newest.path if newest else None, serial=False, job=job, start_seconds=start_seconds)
     return attempt

@@ -15,7 +15,9 @@ from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import LabelledRank
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.specs.cluster import START_SECONDS
 
+_MISSING_SHOWN = 10
 _EXPENDABLE = ("actor", "evaluator")
 """Roles whose death the others survive."""
 
@@ -24,7 +26,7 @@ _EXPENDABLE = ("actor", "evaluator")
 class Limits:
     """How long the foreman waits for what, in seconds."""
 
-    start: float = 300.0
+    start: float = START_SECONDS
     """For the coordinator to hear from all ranks."""
     lost: float = 3.0
     """For the coordinator to end a step that lost a rank which matters."""
@@ -145,12 +147,15 @@ class AttemptWatch:
 
     def _late(self, ends: Mapping[int, RankEnd]) -> Outcome:
         """Who did not come in time."""
-        ended = "".join(f"; {self._ranks[end.rank].label} {end.text}" for end in ends.values())
+        missing = self._missing(self._status(), ends)
+        more = f" and {len(missing) - _MISSING_SHOWN} more" if len(missing) > _MISSING_SHOWN else ""
+        known = list(ends.values())[:_MISSING_SHOWN]
+        ended = "".join(f"; {self._ranks[end.rank].label} {end.text}" for end in known)
         return Outcome(
             "failed",
             "start",
             f"not all ranks were up after {self._limits.start:.0f} s; "
-            f"missing: {', '.join(self._missing(self._status(), ends))}{ended}. Their logs are in {self._attempt.logs}",
+            f"missing: {', '.join(missing[:_MISSING_SHOWN])}{more}{ended}. Their logs are in {self._attempt.logs}",
         )
 
 

@@ -33,6 +33,8 @@ ROLES = ("coordinator", "trainer", "policy_server", "evaluator", "actor")
 
 MOST_MINUTES = 366 * 24 * 60
 """Longest time limit, a year."""
+START_SECONDS = 300
+"""How long the ranks of an attempt may take until all of them work."""
 
 # fmt: off
 _OURS = (
@@ -124,6 +126,9 @@ class ClusterProfile(Spec):
     """Signal that announces the end of a job: time limit or pre-emption."""
     signal_lead_seconds: Annotated[PositiveInt, Field(le=65535)] = 90
     """Seconds before the time limit at which that signal is sent; a checkpoint must be written within."""
+    start_seconds: PositiveInt = START_SECONDS
+    """Longest time in seconds from the start of the ranks until all of them work; more for thousands of ranks whose
+    Python lies on a slow file system."""
     requeue: bool = True
     """Whether a job that was cut short goes back into the queue."""
     restarts_in_place: NonNegativeInt = 3

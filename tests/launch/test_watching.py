@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -49,3 +49,22 @@ def test_status_is_read_again_only_when_it_was_replaced(tmp_path: Path, monkeypa
     assert watch.until_gone(launcher, lambda: None) is None
     assert read == [paths.status] * 2
     assert watch.was_up
+
+
+class Rank(NamedTuple):
+    rank: int
+    label: str
+
+
+def test_ranks_that_are_late_are_named_and_thousands_are_counted(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path)
+    attempt = paths.attempt(1)
+    attempt.make()
+    ranks = [Rank(0, "coordinator-0"), *(Rank(number, f"actor-{number - 1}") for number in range(1, 2001))]
+    limits = Limits(start=0.0, poll=0.0)
+    watch = AttemptWatch(paths, attempt, Lease(paths.lease), ranks, ProgressLine(sys.stderr), limits)
+    launcher: Any = LooksThenEnds(None)
+    outcome = watch.until_gone(launcher, lambda: None)
+    assert outcome is not None
+    assert "missing: coordinator-0 (rank 0), actor-0 (rank 1)" in (outcome.message or "")
+    assert "actor-8 (rank 9) and 1991 more. Their logs" in (outcome.message or "")

@@ -35,6 +35,7 @@ _PROFILE: dict[str, str] = {
     "setup": "list",
     "signal": "choice",
     "signal_lead_seconds": "count",
+    "start_seconds": "count",
     "requeue": "switch",
     "restarts_in_place": "size",
     "requeues": "size",
