@@ -75,6 +75,14 @@ def test_trainer_when_killed_for_good_then_why_names_it_its_host_and_slurms_verd
     assert "srlhpc resume r" in said
 
 
+def test_ranks_when_they_start_slower_than_the_profile_allows_then_failed_and_why_says_so(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*SMALL, profile=PROFILE + "start_seconds: 1\nrestarts_in_place: 0\nrequeue: false\n")
+    run.wait_for_state("failed")
+    assert re.search(r"not all ranks (were up after|answered within) 1 s", run.command("why").stdout)
+
+
 def test_foreman_when_killed_then_failed_and_the_verdict_is_slurms(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*SMALL, profile=PROFILE + "requeue: false\n")
     run.wait_until_trains()
