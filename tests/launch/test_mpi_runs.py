@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from srlhpc.launch.local import rank_program, start_ranks
 from srlhpc.launch.processes import kill_processes_of, processes_of
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.shared_memory import remove_leftovers
+from srlhpc.specs.load import load_experiment
 from tests.comm.launching import mpiexec
 from tests.launch.fake_runs import wait_for
 from tests.launch.making_runs import change_job, make_attempt, make_run, outcome, settings, tree_of
@@ -178,3 +180,19 @@ def test_error_in_an_environment_ends_the_run_as_failed_with_its_message(tmp_pat
         assert (ended["state"], ended["reason"]) == ("failed", "environment"), run.logs()
         assert "environment tests.broken_environment on rank 3 (actor-0), group" in ended["message"]
         assert "ValueError: the world has ended" in ended["message"]
+
+
+def test_hide_and_seek_in_a_small_room_trains_both_teams_and_tells_what_they_did(tmp_path: Path) -> None:
+    small = Path(__file__).parents[2] / "jobs" / "hns_small.yaml"
+    changes = ["stop.steps=null", "stop.updates=8", "actors.environments=8"]
+    what = load_experiment(small, changes).model_dump(mode="json", by_alias=True)
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+        assert run.status["agent_steps"] == 2 * run.status["steps"]
+        last = json.loads(run.paths.metrics.read_text().splitlines()[-1])
+        assert last["episodes"] > 0
+        told = last["episode"]
+        assert told["hider_return"] == -told["seeker_return"] != 0.0
+        assert told["max_box_move"] > 0.0
+        assert set(last["policies"]) == {"everybody"}
