@@ -21,7 +21,7 @@ _LOG_LINES = 10
 _SLURM_LINES = 6
 _CHAIN = "\nThe above exception was the direct cause of the following exception:\n"
 _SLURM_ADVICE = {
-    "timed out": "the time limit was reached; to need no resume, set requeue in the profile, or ask for a longer --chain or --time",
+    "timed out": "the time limit was reached; resume, or set requeue in the profile, or ask for more --chain or --time",
     "node failed": "a node went down; resume, and tell the administrators if it comes again",
     "out of memory": "raise memory_mb_per_rank in the cluster profile, or use fewer environments or a smaller batch",
     "preempted": "a job of higher priority took the nodes; set requeue in the cluster profile, or resume",
