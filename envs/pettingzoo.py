@@ -176,6 +176,7 @@ class PettingZooEnvironment(Environment):
     def step(self, actions: Mapping[str, Array]) -> Step:
         decoded = {team.kind.name: self._decode(team, actions[team.kind.name]) for team in self._teams}
         ended = self._ended.copy()
+        valid = np.concatenate([now.valid for now in self._now.values()], axis=1)
         self._clear()
         for copy, simulator in enumerate(self._simulators):
             if ended[copy]:
@@ -184,7 +185,7 @@ class PettingZooEnvironment(Environment):
                 self._play(copy, simulator, decoded)
             self._ended[copy] = not self._acting[copy]
         rewards = np.concatenate([now.rewards for now in self._now.values()], axis=1)
-        return Step(self._now, self._episodes.record(rewards, ~ended, self._ended))
+        return Step(self._now, self._episodes.record(rewards, valid, self._ended))
 
     def _decode(self, team: _Team, actions: Array) -> Array:
         valid = self._now[team.kind.name].valid

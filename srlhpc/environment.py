@@ -212,7 +212,8 @@ class Episode:
     copy: int
     steps: int
     returns: Mapping[str, float]
-    """Agent name to its undiscounted return: the true score where the learner sees clipped rewards."""
+    """Undiscounted return of every agent that was in the game, by name; agents without a valid record are left out, so
+    that they count in no mean. The true score where the learner sees clipped rewards."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Anything else worth a curve; means are reported."""
 
@@ -247,42 +248,53 @@ class EpisodeTracker:
         self._agents = tuple(agents)
         self._returns = np.zeros((copies, len(agents)), np.float64)
         self._steps = np.zeros(copies, np.int64)
+        self._was_there = np.zeros((copies, len(agents)), np.bool_)
 
     def reset(self) -> None:
         """Forgets the episodes under way."""
-        self._returns[:] = 0.0
-        self._steps[:] = 0
+        self._forget(slice(None))
+
+    def _forget(self, copies: slice | BoolArray) -> None:
+        self._returns[copies] = 0.0
+        self._steps[copies] = 0
+        self._was_there[copies] = False
 
     def record(self, rewards: Array, valid: BoolArray, ended: BoolArray) -> Sequence[Episode]:
         """Adds the last record of every copy.
 
         Args:
             rewards: `[E, N]` of the last action, 0 where the record was invalid.
-            valid: `[E]`, whether the last record of the copy counted.
+            valid: whether the last record counted: `[E, N]`, or `[E]` where it counts for all agents or for none.
             ended: `[E]`, whether the copy's episode ended with it.
 
         Returns:
             The episodes that ended.
         """
+        by_agent = valid if valid.ndim == 2 else valid[:, None]
         self._returns += rewards
-        self._steps += valid
+        self._steps += by_agent.any(axis=1)
+        self._was_there |= by_agent
         if not np.count_nonzero(ended):
             return ()
-        copies = np.flatnonzero(ended).tolist()
-        episodes = [
-            Episode(copy, int(self._steps[copy]), dict(zip(self._agents, self._returns[copy].tolist(), strict=True)))
-            for copy in copies
-        ]
-        self._returns[ended] = 0.0
-        self._steps[ended] = 0
+        episodes = [self._episode(copy) for copy in np.flatnonzero(ended).tolist()]
+        self._forget(ended)
         return episodes
 
+    def _episode(self, copy: int) -> Episode:
+        rows = zip(self._agents, self._returns[copy].tolist(), self._was_there[copy].tolist(), strict=True)
+        return Episode(copy, int(self._steps[copy]), {agent: total for agent, total, was_there in rows if was_there})
+
     def save_state(self) -> SavedState:
-        return {"episode_returns": self._returns.copy(), "episode_steps": self._steps.copy()}
+        return {
+            "episode_returns": self._returns.copy(),
+            "episode_steps": self._steps.copy(),
+            "episode_was_there": self._was_there.copy(),
+        }
 
     def load_state(self, state: SavedState) -> None:
         self._returns[:] = state["episode_returns"]
         self._steps[:] = state["episode_steps"]
+        self._was_there[:] = state["episode_was_there"]
 
 
 SavedState = Mapping[str, Array]

@@ -111,10 +111,11 @@ class Scripted(Environment):
         self._time[was_valid] += 1
         self._episode[~was_valid] += 1
         self._time[~was_valid] = 0
+        valid = np.concatenate([now.valid for now in self._now.values()], axis=1)
         self._look(was_valid)
         over = np.array([self._time[copy] == self._script(copy).steps for copy in range(self.copies)])
         rewards = np.concatenate([now.rewards for now in self._now.values()], axis=1)
-        return Step(self._now, self._tracker.record(rewards, was_valid, over & was_valid))
+        return Step(self._now, self._tracker.record(rewards, valid, over & was_valid))
 
     def _script(self, copy: int) -> Script:
         scripts = self._scripts[copy]

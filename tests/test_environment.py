@@ -76,8 +76,22 @@ def test_tracker_adds_in_double_precision() -> None:
     assert record(tracker, ([1.0], True, True))[0].returns["a"] == 2.0**24 + 2
 
 
+def record_by_agent(tracker: EpisodeTracker, valid: list[bool], *, ended: bool) -> list[Episode]:
+    """One call for one copy; every agent with a valid record is rewarded with 1."""
+    rows = np.array([valid])
+    return list(tracker.record(rows.astype(np.float32), rows, np.array([ended])))
+
+
+def test_tracker_leaves_out_agents_that_were_never_in_the_game() -> None:
+    tracker = EpisodeTracker(1, ("late", "gone", "absent"))
+    record_by_agent(tracker, [False, True, False], ended=False)
+    assert record_by_agent(tracker, [True, False, False], ended=True) == [Episode(0, 2, {"late": 1.0, "gone": 1.0})]
+    assert record_by_agent(tracker, [False, False, False], ended=False) == []
+    assert record_by_agent(tracker, [False, False, True], ended=True) == [Episode(0, 1, {"absent": 1.0})]
+
+
 def test_loaded_tracker_goes_on() -> None:
-    tracker, other = EpisodeTracker(1, ("a",)), EpisodeTracker(1, ("a",))
-    record(tracker, ([1], True, False))
+    tracker, other = EpisodeTracker(1, ("a", "b")), EpisodeTracker(1, ("a", "b"))
+    record_by_agent(tracker, [True, False], ended=False)
     other.load_state(tracker.save_state())
-    assert record(other, ([2], True, True)) == [Episode(0, 2, {"a": 3.0})]
+    assert record_by_agent(other, [False, False], ended=True) == [Episode(0, 1, {"a": 1.0})]

@@ -128,7 +128,8 @@ class HideAndSeek(Environment):
         now.truncated[:] = now.alive & over[:, None]
         now.valid[:] = now.alive & ~over[:, None]
         self._ended = over
-        return Step(self._kinds, self._finished(self._tracker.record(now.rewards, played, over)))
+        records = now.alive & played[:, None]
+        return Step(self._kinds, self._finished(self._tracker.record(now.rewards, records, over)))
 
     def _move(self, played: BoolArray) -> BoolArray:
         """Simulates a step of the copies that play and restarts the others; says which simulations failed, `[E]`."""

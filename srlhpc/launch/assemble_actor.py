@@ -57,18 +57,25 @@ def _recorder(plan: Plan, role: RolePlan, group: int, policy: str, wiring: Wirin
 
 
 def episode_summary(plan: Plan) -> Callable[[Episode], dict[str, Any]]:
-    """Turns an episode into what is reported: the mean return of its trained agents, and by policy."""
+    """Turns an episode into what is reported: the mean return of its trained agents, and by policy.
+
+    Means are over the agents that were in the game. Of an episode without a trained one the return is None, and a
+    policy without one is left out.
+    """
     agents = {seat.policy: [plan.spaces.kind(seat.kind).agents[place] for place in seat.agents] for seat in plan.seats}
     trained = [agents[seat.policy][i] for seat in plan.seats for i in seat.trained]
 
-    def mean(episode: Episode, names: list[str]) -> float:
-        return float(sum(episode.returns[name] for name in names) / len(names))
+    def mean(episode: Episode, names: list[str]) -> float | None:
+        returns = [episode.returns[name] for name in names if name in episode.returns]
+        return float(sum(returns) / len(returns)) if returns else None
 
     def summary(episode: Episode) -> dict[str, Any]:
         return {
             "return": mean(episode, trained),
             "steps": int(episode.steps),
-            "policies": {policy: mean(episode, names) for policy, names in agents.items()},
+            "policies": {
+                policy: value for policy, names in agents.items() if (value := mean(episode, names)) is not None
+            },
             "metrics": {name: float(value) for name, value in episode.metrics.items()},
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from srlhpc.specs.load import load_experiment
 from srlhpc.specs.probe import check_packages, probe_spaces
 
 MOST_COPIES = 8
+_OF_RETURNS: dict[str, Callable[[Sequence[float]], Any]] = {"mean": np.mean, "std": np.std, "min": min, "max": max}
 
 
 def evaluate(
@@ -112,20 +113,25 @@ def _play(played: Round, environment: Environment, video: Path | None) -> None:
 
 
 def _result(made: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
-    summaries = [episode_summary(made)(episode) for episode in played.episodes]
-    returns = np.array([summary["return"] for summary in summaries])
+    summary_of = episode_summary(made)
+    summaries = [summary_of(episode) for episode in played.episodes]
+    returns = [summary["return"] for summary in summaries if summary["return"] is not None]
     return {
         "checkpoint": file.name,
         "updates": int(tree["meta"]["updates"]),
         "episodes": len(summaries),
-        "return_mean": float(returns.mean()),
-        "return_std": float(returns.std()),
-        "return_min": float(returns.min()),
-        "return_max": float(returns.max()),
+        **{f"return_{name}": float(of(returns)) if returns else None for name, of in _OF_RETURNS.items()},
         "length_mean": float(np.mean([summary["steps"] for summary in summaries])),
-        "policies": {
-            name: float(np.mean([summary["policies"][name] for summary in summaries]))
-            for name in summaries[0]["policies"]
-        },
-        "returns": returns.tolist(),
+        "policies": _means(summary["policies"] for summary in summaries),
+        "statistics": _means(summary["metrics"] for summary in summaries),
+        "returns": returns,
     }
+
+
+def _means(values: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Of every name, over the episodes that have it."""
+    gathered: dict[str, list[float]] = {}
+    for episode in values:
+        for name, value in episode.items():
+            gathered.setdefault(name, []).append(value)
+    return {name: float(np.mean(found)) for name, found in gathered.items()}

@@ -92,7 +92,7 @@ class Checkpointing:
         meta = self._meta()
         counters = self._parts[next(iter(self._receivers))]["counters"]
         meta |= {name: counters[name] for name in ("updates", "steps", "agent_steps")}
-        tree: dict[str, Any] = {"meta": _arrays(meta), "policies": self._parts}
+        tree: dict[str, Any] = {"meta": _with_arrays(meta), "policies": self._parts}
         if self._roles_state is not None:
             tree["roles"] = self._roles_state()
         self._parts = {}
@@ -131,5 +131,11 @@ class Checkpointing:
             receiver.close()
 
 
-def _arrays(meta: dict[str, Any]) -> dict[str, Any]:
-    return {name: np.asarray(value, np.float64) if isinstance(value, list) else value for name, value in meta.items()}
+def _with_arrays(meta: Any) -> Any:
+    """The same with arrays for lists."""
+    match meta:
+        case dict():
+            return {name: _with_arrays(value) for name, value in meta.items()}
+        case list():
+            return np.asarray(meta, np.float64)
+    return meta

@@ -137,13 +137,13 @@ class Evaluator(Role):
 
     def _end(self, played: Round) -> None:
         summaries = [self._summary(episode) for episode in played.episodes]
-        returns = [summary["return"] for summary in summaries]
+        returns = [summary["return"] for summary in summaries if summary["return"] is not None]
         self._finished.append(
             {
                 "version": self._version,
-                "episodes": len(returns),
-                "return_mean": float(np.mean(returns)),
-                "return_std": float(np.std(returns)),
+                "episodes": len(summaries),
+                "return_mean": float(np.mean(returns)) if returns else None,
+                "return_std": float(np.std(returns)) if returns else None,
                 "length_mean": float(np.mean([summary["steps"] for summary in summaries])),
             }
         )

@@ -31,10 +31,10 @@ class Progress:
         self._begun = now
         self._seconds_before = float(meta.get("seconds", 0.0))
         self.episodes = int(meta.get("episodes", 0))
-        self._returns: deque[float] = deque((float(r) for r in meta.get("returns", ())), maxlen=EPISODES_IN_MEAN)
-        self._lengths: deque[float] = deque((float(r) for r in meta.get("lengths", ())), maxlen=EPISODES_IN_MEAN)
-        self._policy_returns: dict[str, deque[float]] = {}
-        self._episode_metrics: dict[str, deque[float]] = {}
+        self._returns = _window(meta.get("returns", ()))
+        self._lengths = _window(meta.get("lengths", ()))
+        self._policy_returns = {name: _window(kept) for name, kept in meta.get("policy_returns", {}).items()}
+        self._statistics = {name: _window(kept) for name, kept in meta.get("statistics", {}).items()}
         self.updates_of: dict[str, dict[str, Any]] = {}
         self.evaluation: dict[str, Any] = {}
         self.updates = int(meta.get("updates", 0))
@@ -45,15 +45,19 @@ class Progress:
     # --- taking in -----------------------------------------------------------------------------------------------
 
     def add_episodes(self, episodes: Iterable[Mapping[str, Any]]) -> None:
-        """Training episodes in the order they were reported: return, steps, policies, metrics."""
+        """Training episodes in the order they were reported: return, steps, policies, metrics.
+
+        A return is None where no trained agent was in the game.
+        """
         for episode in episodes:
             self.episodes += 1
-            self._returns.append(episode["return"])
+            if episode["return"] is not None:
+                self._returns.append(episode["return"])
             self._lengths.append(episode["steps"])
             for name, value in episode["policies"].items():
-                self._policy_returns.setdefault(name, deque(maxlen=EPISODES_IN_MEAN)).append(value)
+                self._policy_returns.setdefault(name, _window()).append(value)
             for name, value in episode["metrics"].items():
-                self._episode_metrics.setdefault(name, deque(maxlen=EPISODES_IN_MEAN)).append(value)
+                self._statistics.setdefault(name, _window()).append(value)
 
     def add_update(self, update: Mapping[str, Any]) -> None:
         """An update of a policy: updates, steps, agent_steps, lag, metrics."""
@@ -101,10 +105,11 @@ class Progress:
             "policy_lag_mean": lag[1],
             "policy_lag_max": lag[2],
             "seconds": self.seconds(now),
+            "episode": {name: _mean(values) for name, values in self._statistics.items()},
         }
 
     def details(self) -> dict[str, Any]:
-        """What only the metrics file says: per policy, per episode metric, of the last evaluation."""
+        """What only the metrics file says: per policy, and of the last evaluation."""
         return {
             "policies": {
                 name: {
@@ -119,7 +124,6 @@ class Progress:
                 }
                 for name, update in self.updates_of.items()
             },
-            "episode": {name: _mean(values) for name, values in self._episode_metrics.items()},
             "evaluation": self.evaluation,
         }
 
@@ -135,7 +139,13 @@ class Progress:
             "return_mean": self.return_mean if self.return_mean is not None else math.nan,
             "returns": list(self._returns),
             "lengths": list(self._lengths),
+            "policy_returns": {name: list(values) for name, values in self._policy_returns.items()},
+            "statistics": {name: list(values) for name, values in self._statistics.items()},
         }
+
+
+def _window(values: Iterable[float] = ()) -> deque[float]:
+    return deque((float(value) for value in values), maxlen=EPISODES_IN_MEAN)
 
 
 def _mean(values: Iterable[float]) -> float | None:

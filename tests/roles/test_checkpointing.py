@@ -28,7 +28,7 @@ def part(updates: int) -> dict[str, Any]:
 
 
 def meta() -> dict[str, Any]:
-    return {"return_mean": 1.5, "returns": [1.0, 2.0], "updates": -1}
+    return {"return_mean": 1.5, "returns": [1.0, 2.0], "statistics": {"boxes": [3.0, 4.0]}, "updates": -1}
 
 
 class Parts:
@@ -65,6 +65,16 @@ def test_updates_of_the_file_are_those_of_the_first_policy_whichever_part_came_f
     parts.send("first", 7)
     assert parts.checkpointing.last_updates == 7
     assert read_checkpoint(tmp_path / "updates-000000007.h5")["meta"]["updates"] == 7
+
+
+def test_lists_of_numbers_come_back_as_arrays_however_deep(tmp_path: Path) -> None:
+    parts = Parts(CheckpointFolder(tmp_path))
+    parts.checkpointing.ask()
+    parts.send("first", 7)
+    parts.send("second", 9)
+    restored = read_checkpoint(tmp_path / "updates-000000007.h5")["meta"]
+    assert restored["returns"].tolist() == [1.0, 2.0]
+    assert restored["statistics"]["boxes"].tolist() == [3.0, 4.0]
 
 
 def test_state_of_the_roles_goes_into_the_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from srlhpc.roles.progress import Progress
 from tests.roles.coordinating import episode, update
@@ -44,7 +45,27 @@ def test_other_policies_have_details_but_are_not_the_runs_counters() -> None:
     assert progress.details()["policies"]["other"]["updates"] == 9
 
 
-def test_metrics_of_episodes_are_averaged() -> None:
+def with_boxes(boxes: float) -> dict[str, Any]:
+    return episode(boxes) | {"policies": {"default": boxes}, "metrics": {"boxes": boxes}}
+
+
+def test_statistics_of_episodes_are_averaged() -> None:
     progress = Progress("default", 1, now=0.0)
-    progress.add_episodes([episode(1.0) | {"metrics": {"boxes": 2.0}}, episode(1.0) | {"metrics": {"boxes": 4.0}}])
-    assert progress.details()["episode"] == {"boxes": 3.0}
+    progress.add_episodes([with_boxes(2.0), with_boxes(4.0)])
+    assert progress.summary(1.0)["episode"] == {"boxes": 3.0}
+
+
+def test_means_over_episodes_do_not_start_anew_with_a_resume() -> None:
+    before = Progress("default", 1, now=0.0)
+    before.add_episodes([with_boxes(2.0), with_boxes(4.0)])
+    after = Progress("default", 1, now=0.0, restored=before.to_meta(now=1.0))
+    after.add_episodes([with_boxes(12.0)])
+    after.add_update(update(1))
+    assert after.summary(1.0)["episode"] == {"boxes": 6.0}
+    assert after.details()["policies"]["default"]["return_mean"] == 6.0
+
+
+def test_episode_without_a_trained_agent_counts_but_is_in_no_mean_return() -> None:
+    progress = Progress("default", 1, now=0.0)
+    progress.add_episodes([episode(2.0), episode(2.0) | {"return": None, "policies": {}}])
+    assert (progress.episodes, progress.return_mean) == (2, 2.0)
