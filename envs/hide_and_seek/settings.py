@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from srlhpc.environment import ArraySpec, Kind, MultiDiscrete, Spaces
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.modules import EnvironmentSettings, Panel
 from srlhpc.specs.spec import Spec, refusal
 
 KIND = "agent"
@@ -214,3 +214,23 @@ class Settings(EnvironmentSettings):
             observations[f"{key}_spoof"] = ArraySpec((entities,), "bool")
         actions = MultiDiscrete((BINS, BINS, BINS, 2, 2))
         return Spaces((Kind(KIND, self.agents, observations, actions),))
+
+    def stages(self) -> tuple[Panel, ...]:
+        """Returns by team, then how far objects are moved and how many are locked, where there are such objects."""
+        scenario = self.scenario
+        panels = [Panel("Return", "return of an episode", {"hider_return": "hiders", "seeker_return": "seekers"})]
+        if scenario.boxes[1]:
+            panels.append(_at_both_ends("Box movement", "largest distance", "max_box_move"))
+        if scenario.ramps:
+            panels.append(_at_both_ends("Ramp movement", "largest distance", "max_ramp_move"))
+        if scenario.boxes[1]:
+            panels.append(_at_both_ends("Box locks", "locked boxes", "num_box_lock"))
+        if scenario.ramps and scenario.lock_ramps:
+            panels.append(_at_both_ends("Ramp locks", "locked ramps", "num_ramp_lock"))
+        if self.food:
+            panels.append(Panel("Food", "helpings eaten", {"food_eaten": "hiders"}))
+        return tuple(panels)
+
+
+def _at_both_ends(title: str, unit: str, statistic: str) -> Panel:
+    return Panel(title, unit, {f"{statistic}_prep": "end of preparation", statistic: "end of episode"})

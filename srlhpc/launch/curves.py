@@ -1,4 +1,4 @@
-"""Learning curves of runs, and their mean with a confidence band over seeds."""
+"""Curves of runs against steps, seconds or episodes, and their mean with a confidence band over seeds."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from srlhpc.data.atomic import read_json
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.objects import UserError
 
-Axis = Literal["steps", "seconds"]
+Axis = Literal["steps", "seconds", "episodes"]
 _POINTS = 200
 _RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean return of one run against steps or seconds."""
+    """A mean over the last episodes of one run, such as its return, against steps, seconds or episodes."""
 
     run: str
     seed: int
     x: NDArray[np.float64]
-    returns: NDArray[np.float64]
+    values: NDArray[np.float64]
 
 
 class Band(NamedTuple):
@@ -40,7 +40,7 @@ class Band(NamedTuple):
 
 
 def read_curve(paths: RunPaths, axis: Axis) -> Curve:
-    """The curve in a run's metrics; half a line at the end of a run that goes on is left out.
+    """The returns in a run's metrics; half a line at the end of a run that goes on is left out.
 
     Raises:
         UserError: no episode has ended yet.
@@ -48,8 +48,38 @@ def read_curve(paths: RunPaths, axis: Axis) -> Curve:
     points = [(line[axis], line["return_mean"]) for line in _lines(paths) if line.get("return_mean") is not None]
     if not points:
         raise UserError(f"run {paths.name} has no returns yet: no training episode has ended. Wait, or leave it out.")
-    x, returns = np.array(sorted(points), np.float64).T
-    return Curve(paths.name, int((read_json(paths.run) or {}).get("seed", 0)), x, returns)
+    return _curve(paths, points)
+
+
+def read_statistics(paths: RunPaths, axis: Axis) -> dict[str, Curve]:
+    """The statistics of episodes in a run's metrics, by name.
+
+    Raises:
+        UserError: no episode has ended yet, or the environment gives no statistics.
+    """
+    points: dict[str, list[tuple[float, float]]] = {}
+    has_episodes = False
+    for line in _lines(paths):
+        has_episodes |= line.get("return_mean") is not None
+        for name, value in line.get("episode", {}).items():
+            points.setdefault(name, []).append((line[axis], value))
+    if not points and has_episodes:
+        raise UserError(
+            f"run {paths.name}: its environment gives no statistics of episodes (Episode.metrics is empty), so there "
+            "are no stages to draw. Draw its returns: leave out --stages."
+        )
+    if not points:
+        raise UserError(
+            f"run {paths.name} has no statistics yet: no training episode has ended. Wait, or leave it out."
+        )
+    return {name: _curve(paths, found) for name, found in points.items()}
+
+
+def _curve(paths: RunPaths, points: Sequence[tuple[float, float]]) -> Curve:
+    # Lines after the checkpoint that a run went on from are gone from its metrics, so the points of all its attempts
+    # are one line.
+    x, values = np.array(sorted(points), np.float64).T
+    return Curve(paths.name, int((read_json(paths.run) or {}).get("seed", 0)), x, values)
 
 
 def grouped(runs: Sequence[RunPaths]) -> dict[str, list[RunPaths]]:
@@ -76,7 +106,7 @@ def confidence_band(curves: Sequence[Curve], *, confidence: float = 0.95, seed: 
         seed: of the resampling.
     """
     grid = np.linspace(min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves), _POINTS)
-    values = np.stack([np.interp(grid, curve.x, curve.returns) for curve in curves])
+    values = np.stack([np.interp(grid, curve.x, curve.values) for curve in curves])
     chosen = np.random.default_rng(seed).integers(len(curves), size=(_RESAMPLES, len(curves)))
     means = values[chosen].mean(axis=1)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, SerializeAsAny
@@ -14,6 +15,17 @@ from srlhpc.specs.spec import Spec, refusal
 
 if TYPE_CHECKING:
     from srlhpc.specs.experiment import BatchSpec
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Statistics of episodes that are drawn over each other, one panel of `srlhpc plot --stages`."""
+
+    title: str
+    unit: str
+    """Label of the vertical axis: what is measured, and in what."""
+    statistics: Mapping[str, str]
+    """Name of a statistic, as in `srlhpc.environment.Episode.metrics`, to the label of its line."""
 
 
 class EnvironmentSettings(Spec):
@@ -32,6 +44,13 @@ class EnvironmentSettings(Spec):
     def spaces(self) -> Spaces | None:
         """The spaces where they follow from the settings alone; None: ask a built environment (in a subprocess)."""
         return None
+
+    def stages(self) -> Sequence[Panel]:
+        """What `srlhpc plot --stages` draws, from top to bottom; empty: a panel for every statistic of an episode.
+
+        A statistic that the episodes of these settings never have may be named; it is left out.
+        """
+        return ()
 
 
 class Lstm(Spec):

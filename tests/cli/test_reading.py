@@ -15,6 +15,7 @@ from srlhpc.cli.why import shortened
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.run_state import run_state
 from srlhpc.launch.slurm import SlurmSilent
+from tests.launch.staged import staged_run
 from tests.launch.written_runs import STATUS, dead, end, hold, last, write_metrics, written_run
 
 Call = Callable[..., tuple[int, str, str]]
@@ -207,6 +208,24 @@ def test_plot_when_drawn_then_a_picture(tmp_path: Path, call: Call) -> None:
     code, _, err = call("plot", "run1", "run2", "--out", str(tmp_path / "out.png"), "--x", "seconds")
     assert (code, "catch (2 runs)" in err) == (0, True)
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("runs", [["mine"], ["mine", "its-twin"], ["mine", "its-twin", "other"]])
+@pytest.mark.parametrize("axis", [[], ["--x", "seconds"]])
+def test_plot_of_stages_when_drawn_then_a_picture(tmp_path: Path, call: Call, runs: list[str], axis: list[str]) -> None:
+    for seed, name in enumerate(["mine", "its-twin"]):
+        staged_run(tmp_path, [{"box_move": 0.5, "box_lock": 1.0}] * 3, name=name, seed=seed)
+    staged_run(tmp_path, [{"ramp_move": 0.5}] * 3, name="other", panels={"Ramps": ["ramp_move"]})
+    code, _, err = call("plot", *runs, "--stages", "--out", str(tmp_path / "out.png"), *axis)
+    assert (code, "job (" in err) == (0, True)
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_plot_of_stages_when_there_are_none_then_refused(tmp_path: Path, call: Call) -> None:
+    write_metrics(written_run(tmp_path, "mine"), [(10, 1.0)])
+    code, _, err = call("plot", "mine", "--stages", "--out", str(tmp_path / "out.png"))
+    assert code == 2
+    assert "leave out --stages" in err
 
 
 def test_plot_when_the_format_is_unknown_then_refused(tmp_path: Path, call: Call) -> None:

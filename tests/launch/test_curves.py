@@ -22,7 +22,13 @@ def test_curve_when_read_then_points_with_returns_only(tmp_path: Path) -> None:
     with paths.metrics.open("a") as file:
         file.write('{"steps": 40, "retu')
     read = read_curve(paths, "seconds")
-    assert (read.x.tolist(), read.returns.tolist(), read.seed) == ([2.0, 3.0], [1.0, 2.0], 4)
+    assert (read.x.tolist(), read.values.tolist(), read.seed) == ([2.0, 3.0], [1.0, 2.0], 4)
+
+
+def test_curve_when_read_against_episodes_then_these_are_its_axis(tmp_path: Path) -> None:
+    paths = written_run(tmp_path, "a")
+    paths.metrics.write_text('{"steps": 40, "episodes": 7, "return_mean": 1.0}\n')
+    assert read_curve(paths, "episodes").x.tolist() == [7.0]
 
 
 def test_curve_when_no_episode_has_ended_then_refused(tmp_path: Path) -> None:

@@ -128,6 +128,17 @@ def test_preparation_statistics_are_taken_one_step_after_its_end() -> None:
         assert finished(scene)["num_box_lock_prep"] == locked
 
 
+def test_stages_are_drawn_from_statistics_that_episodes_have() -> None:
+    scenario = {"kind": "random_walls", "horizon": 4}
+    settings = Settings.model_validate({"factory": "hide_and_seek", "scenario": scenario, "food": {"sites": 1}})
+    environment = build(settings, copies=1, seed=0)
+    idle = {"agent": np.zeros((1, len(settings.agents), 5), np.int64)}
+    while not (step := environment.step(idle)).episodes:
+        pass
+    drawn = [name for panel in settings.stages() for name in panel.statistics]
+    assert sorted(drawn) == sorted(step.episodes[0].metrics)
+
+
 def test_returns_are_those_of_the_first_hider_and_the_last_seeker_in_the_game() -> None:
     environment = made("quadrant", copies=6, hiders=[1, 2], seekers=[1, 2], reward="selfish")
     step = environment.reset(2)

@@ -52,3 +52,18 @@ def test_the_scenarios_have_their_own_defaults() -> None:
     assert (quadrant.scenario.lock_ramps, walls.scenario.lock_ramps) == (False, True)
     assert (quadrant.scenario.boxes, walls.scenario.boxes) == ((2, 2), (3, 9))
     assert (quadrant.scenario.ramps, walls.scenario.ramps) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "titles"),
+    [
+        ({}, ["Return", "Box movement", "Ramp movement", "Box locks", "Ramp locks"]),
+        ({"scenario": {"kind": "quadrant"}}, ["Return", "Box movement", "Ramp movement", "Box locks"]),
+        (
+            {"scenario": {"kind": "random_walls", "boxes": [0, 0], "elongated": [0, 0], "ramps": 0}, "food": {}},
+            ["Return", "Food"],
+        ),
+    ],
+)
+def test_stages_have_panels_for_the_objects_that_there_are(changes: dict[str, Any], titles: list[str]) -> None:
+    assert [panel.title for panel in Settings(factory="hide_and_seek", **changes).stages()] == titles
