@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,7 +44,10 @@ def command(
     if as_json:
         click.echo(json.dumps({"run": paths.id, "name": paths.name, **result}, indent=1))
         return
-    click.echo(f"{paths.name}, {checkpoint.name}")
-    for name, value in result.items():
-        if isinstance(value, int | float):
-            click.echo(f"  {name}: {value:,.6g}")
+    click.echo("\n".join([f"{paths.name}, {checkpoint.name}", *_lines(result)]))
+
+
+def _lines(result: Mapping[str, Any]) -> list[str]:
+    """Its numbers, and the statistics of the episodes."""
+    numbers = {**result, **result["statistics"]}
+    return [f"  {name}: {value:,.6g}" for name, value in numbers.items() if isinstance(value, int | float)]

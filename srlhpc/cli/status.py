@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.runs import all_runs, find_run
 from srlhpc.launch.timing_text import timing_lines
+from srlhpc.roles.progress import EPISODES_IN_MEAN
 
 _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time", "left")
 _FIRST_TO_GO = ("lag", "attempt", "checkpoint", "steps/s", "ranks", "left", "time", "steps", "return")
@@ -26,6 +28,8 @@ _FIRST_TO_GO = ("lag", "attempt", "checkpoint", "steps/s", "ranks", "left", "tim
 _SLURM_SECONDS = 10.0
 """Between two questions to Slurm while watching."""
 _DEAD_SHOWN = 5
+_LINE = 120
+"""Characters of a line of text."""
 
 
 @click.command("status")
@@ -101,7 +105,9 @@ def _width() -> int | None:
 
 
 def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list[str]:
-    """The states as lines with aligned columns, remarks below; of a single run also what its roles' time goes into.
+    """The states as lines with aligned columns, remarks below.
+
+    Of a single run also the statistics of its last episodes and what its roles' time goes into.
 
     Args:
         states: of the runs.
@@ -111,7 +117,8 @@ def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     shown = _shown(widths, width)
     lines = ["  ".join(row[column].ljust(widths[column]) for column in shown).rstrip() for row in rows]
-    lines += timing_lines(states[0]) if len(states) == 1 else []
+    if len(states) == 1:
+        lines += [*_episode_lines(states[0], width), *timing_lines(states[0])]
     return lines + [remark for state in states for remark in _remarks(state)]
 
 
@@ -141,6 +148,19 @@ def _row(state: Mapping[str, Any]) -> tuple[str, ...]:
         _number(state["last_checkpoint_updates"], "{:,.0f}"),
         duration_text(state["seconds"] or 0.0),
         state["time_left"] or "-",
+    )
+
+
+def _episode_lines(state: Mapping[str, Any], width: int | None) -> list[str]:
+    """Means over the last episodes of what the environment counts, if it does; long lines are broken."""
+    numbers = [f"{name} {_number(value, '{:,.4g}')}" for name, value in state["episode"].items()]
+    if not numbers:
+        return []
+    return textwrap.wrap(
+        f"  last {min(state['episodes'], EPISODES_IN_MEAN)} episodes: {', '.join(numbers)}",
+        min(width or _LINE, _LINE),
+        subsequent_indent="    ",
+        break_long_words=False,
     )
 
 

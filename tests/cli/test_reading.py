@@ -53,6 +53,28 @@ def test_status_when_a_run_goes_on_then_a_line_and_its_dead_rank(tmp_path: Path,
     assert "mine: actor-0 (rank 2, here) is dead" in out
 
 
+STATISTICS = {f"statistic_{number}": number / 3 for number in range(8)}
+
+
+def test_status_of_one_run_when_its_episodes_have_statistics_then_lines_with_them(tmp_path: Path) -> None:
+    states = [
+        run_state(written_run(tmp_path, name, status={**STATUS, "episode": STATISTICS, "episodes": 250}))
+        for name in ("mine", "other")
+    ]
+    first, second = (line for line in table(states[:1], 100) if "statistic" in line)
+    assert first.startswith("  last 100 episodes: statistic_0 0, statistic_1 0.3333, ")
+    assert second.endswith(", statistic_7 2.333")
+    assert max(len(first), len(second)) <= 100
+    assert not [line for line in table(states) if "statistic" in line]
+
+
+def test_status_json_when_episodes_have_statistics_then_they_are_in_it(tmp_path: Path, call: Call) -> None:
+    written_run(tmp_path, "mine", status={**STATUS, "episode": STATISTICS})
+    written_run(tmp_path, "early")
+    states = json.loads(call("status", "--json", "mine", "early")[1])
+    assert [state["episode"] for state in states] == [STATISTICS, {}]
+
+
 def test_status_when_the_terminal_is_narrow_then_less_important_columns_go(tmp_path: Path) -> None:
     states = [run_state(written_run(tmp_path, name)) for name in ("mine", "a-run-with-a-rather-long-name")]
     wide, narrow = table(states), table(states, 72)

@@ -438,6 +438,15 @@ def test_status_and_metrics_say_what_roles_spend_their_time_on_and_what_limits_t
     assert (last["timing"], last["bottleneck"]) == (expected, run.status["bottleneck"])
 
 
+def test_status_and_metrics_have_the_statistics_of_the_last_episodes(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path)
+    run.all_report()
+    run.report(2, episodes=[episode(1.0) | {"metrics": {"boxes": boxes}} for boxes in (1.0, 3.0)])
+    run.update(1)
+    run.wait(1)
+    assert run.status["episode"] == run.metrics[-1]["episode"] == {"boxes": 2.0}
+
+
 def test_status_after_the_end_says_how_it_ended(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, {"updates": 1})
     run.update(1)
