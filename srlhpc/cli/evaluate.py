@@ -17,7 +17,9 @@ from srlhpc.objects import UserError
 @click.argument("run")
 @click.option("--episodes", type=click.IntRange(min=1), default=20, show_default=True, help="Exactly so many.")
 @click.option(
-    "--video", type=click.Path(path_type=Path, dir_okay=False), help="Film the episodes, for example play.mp4."
+    "--video",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Film the episodes: .mp4, .gif; or .png for a sheet with frames of the first one.",
 )
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="That file; else the newest whole one.")
 @click.option("--json", "as_json", is_flag=True, help="The result as an object on standard output.")
@@ -49,5 +51,5 @@ def command(
 
 def _lines(result: Mapping[str, Any]) -> list[str]:
     """Its numbers, and the statistics of the episodes."""
-    numbers = {**result, **result["statistics"]}
-    return [f"  {name}: {value:,.6g}" for name, value in numbers.items() if isinstance(value, int | float)]
+    numbers = [*result.items(), *result["statistics"].items()]
+    return [f"  {name}: {value:,.6g}" for name, value in numbers if isinstance(value, int | float)]

@@ -12,13 +12,13 @@ import torch
 
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.checkpoint_folder import CheckpointFolder
-from srlhpc.environment import Environment, Spaces
+from srlhpc.environment import Array, Environment, Spaces
 from srlhpc.launch.assemble_actor import episode_summary
 from srlhpc.launch.plan import plan
 from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.seeds import seed_of
-from srlhpc.launch.video import VideoFile
+from srlhpc.launch.video import film
 from srlhpc.objects import UserError, load_module
 from srlhpc.policies.policy import Policy
 from srlhpc.roles.evaluator import Player, Round
@@ -43,7 +43,7 @@ def evaluate(
         paths: the run.
         episodes: exactly so many; each copy of the environment plays a fixed share of them.
         checkpoint: a checkpoint file; None for the newest whole one.
-        video: where to write a film of the episodes (one copy is played then); None for none.
+        video: where to write a film or a contact sheet (one copy is played then); None for neither.
         seed: changes the episodes.
 
     Raises:
@@ -105,11 +105,20 @@ def _play(played: Round, environment: Environment, video: Path | None) -> None:
         while not played.is_done:
             played.advance()
         return
-    with VideoFile(video, environment.render_fps) as film:
-        film.add(environment.render())
+    with film(video, environment.render_fps) as shown:
+        shown.add(_frame(environment))
         while not played.is_done:
+            is_shown = len(played.episodes) < shown.most_episodes
             played.advance()
-            film.add(environment.render())
+            if is_shown:
+                shown.add(_frame(environment))
+
+
+def _frame(environment: Environment) -> Array:
+    frame = environment.render()
+    if frame is None:
+        raise UserError("--video: this environment draws no pictures (its `render` gives None)")
+    return frame
 
 
 def _result(made: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Films of episodes: frames in, a file out."""
+"""Films of episodes as video files, and which file ending means what."""
 
 from __future__ import annotations
 
@@ -7,31 +7,49 @@ from types import TracebackType
 from typing import Any, Self
 
 from srlhpc.environment import Array
+from srlhpc.launch.contact_sheet import ContactSheet
+from srlhpc.launch.film import Film
 from srlhpc.objects import UserError, missing_packages
 
 FRAMES_PER_SECOND = 30
-FORMATS = (".mp4", ".gif")
+FORMATS = {
+    ".mp4": {"imageio": "video", "imageio_ffmpeg": "video"},
+    ".gif": {"imageio": "video"},
+    ".png": {"PIL": "video"},
+}
+"""Endings, and the packages that they need."""
 
 
-class VideoFile:
-    """Writes frames to an `.mp4` or `.gif` file; use it in a `with` statement.
+def film(path: Path, frames_per_second: float | None = None) -> Film:
+    """What writes the file.
+
+    Args:
+        path: the file: a video (`.mp4`, `.gif`) of all episodes, or a contact sheet (`.png`) of the first.
+        frames_per_second: speed of a video; None for `FRAMES_PER_SECOND`.
+
+    Raises:
+        UserError: another ending, or a package or the folder is missing.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise UserError(f"--video {path}: the file must end in .mp4 or .gif (a video) or .png (a contact sheet)")
+    if missing := [package for package, _ in missing_packages(FORMATS[suffix])]:
+        raise UserError(f"--video {path} needs {' and '.join(missing)}: pip install 'srlhpc[video]'")
+    if not path.parent.is_dir():
+        raise UserError(f"--video {path}: there is no folder {path.parent}")
+    return ContactSheet(path) if suffix == ".png" else VideoFile(path, frames_per_second or FRAMES_PER_SECOND)
+
+
+class VideoFile(Film):
+    """Writes all frames to an `.mp4` or `.gif` file.
 
     Args:
         path: the file.
-        frames_per_second: speed of the film; None for `FRAMES_PER_SECOND`.
-
-    Raises:
-        UserError: another ending, or a package is missing.
+        frames_per_second: speed of the film.
     """
 
-    def __init__(self, path: Path, frames_per_second: float | None = None) -> None:
-        if path.suffix.lower() not in FORMATS:
-            raise UserError(f"--video {path}: the file must end in {' or '.join(FORMATS)}")
-        if missing_packages({"imageio": "video", "imageio_ffmpeg": "video"}):
-            raise UserError("--video needs imageio and imageio-ffmpeg: pip install 'srlhpc[video]'")
-        if not path.parent.is_dir():
-            raise UserError(f"--video {path}: there is no folder {path.parent}")
-        self._path, self._frames_per_second = path, frames_per_second or FRAMES_PER_SECOND
+    def __init__(self, path: Path, frames_per_second: float) -> None:
+        self._path, self._frames_per_second = path, frames_per_second
         self._writer: Any = None
 
     def __enter__(self) -> Self:
@@ -43,14 +61,7 @@ class VideoFile:
         self._writer = imageio.get_writer(self._path, **options)
         return self
 
-    def add(self, frame: Array | None) -> None:
-        """Adds a frame, uint8 `[height, width, 3]`.
-
-        Raises:
-            UserError: the environment draws no pictures.
-        """
-        if frame is None:
-            raise UserError("--video: this environment draws no pictures (its `render` gives None)")
+    def add(self, frame: Array) -> None:
         self._writer.append_data(frame)
 
     def __exit__(

@@ -98,8 +98,33 @@ def test_film_of_an_environment_without_pictures_is_refused_and_leaves_no_file(t
 
 
 def test_film_of_another_format_is_refused(run: RunPaths, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"must end in \.mp4 or \.gif"):
+    with pytest.raises(UserError, match=r"must end in \.mp4 or \.gif \(a video\) or \.png"):
         evaluate(run, episodes=1, video=tmp_path / "film.avi")
+
+
+def test_film_in_a_folder_that_there_is_not_is_refused(run: RunPaths, tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    with pytest.raises(UserError, match="there is no folder"):
+        evaluate(run, episodes=1, video=tmp_path / "nowhere" / "sheet.png")
+
+
+def test_film_without_its_packages_is_refused(run: RunPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("srlhpc.launch.video.missing_packages", lambda needed: list(needed.items()))
+    with pytest.raises(UserError, match=r"needs PIL: pip install 'srlhpc\[video\]'"):
+        evaluate(run, episodes=1, video=tmp_path / "sheet.png")
+
+
+def test_contact_sheet_shows_the_first_episode_only(run: RunPaths, tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    from PIL import Image
+
+    result = evaluate(run, episodes=3, video=tmp_path / "sheet.png")
+    assert result["episodes"] == 3
+    # Four observations of the first episode in one row.
+    with Image.open(tmp_path / "sheet.png") as image:
+        width, height = image.size
+    assert width > 4 * 160
+    assert height < 2 * 300
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
