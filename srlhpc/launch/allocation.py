@@ -183,13 +183,7 @@ def _check_time(cluster: ClusterProfile, minutes: int, partitions: Sequence[str 
 
 def _alike(placed: Sequence[_Placed]) -> list[list[_Placed]]:
     """Runs of ranks on one type of node."""
-    groups: list[list[_Placed]] = []
-    for entry in placed:
-        if groups and all(_node_type(entry) == _node_type(other) for other in groups[-1]):
-            groups[-1].append(entry)
-        else:
-            groups.append([entry])
-    return groups
+    return [list(group) for _, group in itertools.groupby(placed, _node_type)]
 
 
 def _node_type(entry: _Placed) -> tuple[object, ...]:
@@ -256,13 +250,26 @@ def _fits(group: Sequence[_Placed], nodes: int, cluster: ClusterProfile) -> bool
     return not is_crowded and _spread(group, nodes).fits(cluster.facts(group[0].wants.partition))
 
 
+def _numbers_of_nodes(group: Sequence[_Placed], cluster: ClusterProfile) -> range:
+    """Without those that cannot do however the ranks lie: looking at each takes its time with thousands of ranks."""
+    facts = cluster.facts(group[0].wants.partition)
+    needs = [
+        (sum(entry.cpus for entry in group), facts.cpus_per_node),
+        (sum(entry.wants.memory_mb_per_rank or 0 for entry in group), facts.memory_mb_per_node),
+    ]
+    most = {entry.role: entry.wants.ranks_per_node for entry in group}
+    needs += [(count, most[role]) for role, count in Counter(entry.role for entry in group).items()]
+    fewest = max([1, *(-(-needed // given) for needed, given in needs if given)])
+    return range(fewest, min(len(group), facts.nodes or len(group)) + 1)
+
+
 def _component(group: Sequence[_Placed], cluster: ClusterProfile) -> Component:
     _check_memory(group)
     wanted = _nodes(group)
     role = group[-1].role
     if wanted is not None and wanted > len(group):
         raise UserError(f"roles.{role}.nodes: is {wanted}, for {len(group)} ranks; a node must have at least one")
-    candidates = range(1, len(group) + 1) if wanted is None else (wanted,)
+    candidates = _numbers_of_nodes(group, cluster) if wanted is None else (wanted,)
     nodes = next((count for count in candidates if _fits(group, count, cluster)), None)
     if nodes is None:
         raise UserError(_too_full(group, cluster, wanted))

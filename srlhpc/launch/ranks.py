@@ -102,10 +102,27 @@ class Plan:
 
     def named(self, name: RoleName) -> tuple[RolePlan, ...]:
         """All roles of that name, in order."""
-        return tuple(role for role in self.roles if role.name == name)
+        return self._by_name.get(name, ())
+
+    @cached_property
+    def _by_name(self) -> dict[RoleName, tuple[RolePlan, ...]]:
+        found: dict[RoleName, list[RolePlan]] = {}
+        for role in self.roles:
+            found.setdefault(role.name, []).append(role)
+        return {name: tuple(roles) for name, roles in found.items()}
 
     def trainers(self, policy: str) -> tuple[RolePlan, ...]:
-        return tuple(role for role in self.named("trainer") if role.policy == policy)
+        return self._trainers.get(policy, ())
+
+    @cached_property
+    def _trainers(self) -> dict[str, tuple[RolePlan, ...]]:
+        return {name: tuple(r for r in self.named("trainer") if r.policy == name) for name in self.spec.policies}
+
+    @cached_property
+    def _servers(self) -> dict[str, tuple[RolePlan, ...]]:
+        """By policy; one may serve several."""
+        servers = self.named("policy_server")
+        return {name: tuple(r for r in servers if r.policy in (None, name)) for name in self.spec.policies}
 
     def seat(self, policy: str) -> Seat:
         return next(seat for seat in self.seats if seat.policy == policy)
@@ -133,7 +150,7 @@ class Plan:
 
     def server_of(self, group: int, policy: str) -> RolePlan:
         """The policy server that acts for a group."""
-        servers = [role for role in self.named("policy_server") if role.policy in (None, policy)]
+        servers = self._servers[policy]
         match self.spec.actors.inference.kind:
             case "inline":
                 return servers[group // self.spec.actors.ring]

@@ -102,6 +102,36 @@ def test_dry_run_then_everything_is_shown_and_nothing_made(tmp_path: Path, slurm
     assert not root.exists()
 
 
+LARGE = """\
+signal_lead_seconds: 180
+time_minutes: 1440
+roles:
+  default: {partition: batch, cpus_per_rank: 1, memory_mb_per_rank: 1500}
+  trainer: {partition: gpu, gpus_per_rank: 1, gpu_type: a100, cpus_per_rank: 8, memory_mb_per_rank: 60000}
+partitions:
+  batch: {nodes: 200, cpus_per_node: 128, gpus_per_node: 0, memory_mb_per_node: 256000}
+  gpu: {nodes: 8, cpus_per_node: 64, gpus_per_node: 4, memory_mb_per_node: 500000}
+"""
+
+
+def test_dry_run_of_the_largest_job_then_what_slurm_gets_and_a_map_on_one_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present(monkeypatch, lambda *_, **__: pytest.fail("ran a command of Slurm"), here=False)
+    (tmp_path / "large.yaml").write_text(LARGE)
+    job = str(ROOT / "jobs" / "hns_x32_inline_large.yaml")
+    lines = submit(tmp_path / "runs", "--dry-run", job=job, cluster=str(tmp_path / "large.yaml")).stdout.splitlines()
+    options = [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH ")]
+    learning, acting = options[: options.index("hetjob")], options[options.index("hetjob") :]
+    assert {"--partition=gpu", "--nodes=8", "--ntasks=33", "--gpus-per-node=a100:4", "--mem=241500M"} <= set(learning)
+    assert {"--partition=batch", "--nodes=120", "--ntasks=15360", "--ntasks-per-node=128"} <= set(acting)
+    rows = [line.split(maxsplit=3) for line in lines]
+    assert ["1-32", "0", "0-7", "trainer-everybody-0…31, 4 a node"] in rows
+    assert ["33-15392", "1", "0-119", "actor-0…15359 + policy_server-0…15359, 128 a node"] in rows
+    assert "time limit 1-00:00:00: at most 374,976.0 core-hours, 768.0 GPU-hours a job" in lines
+    assert len(lines) < 50
+
+
 def test_dry_run_when_there_is_no_slurm_then_all_but_the_estimate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

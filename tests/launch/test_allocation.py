@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srlhpc.launch.allocation import Allocation, allocate
-from srlhpc.launch.allocation_table import rank_map, resources_table
+from srlhpc.launch.allocation_table import resources_table
 from srlhpc.launch.plan import plan
+from srlhpc.launch.rank_map import rank_map
 from srlhpc.launch.ranks import Plan
 from srlhpc.objects import UserError
 from srlhpc.specs.cluster import ClusterProfile
@@ -25,9 +26,9 @@ PARTITIONS = {"cpu": {**NODES, "gpus_per_node": 0}, "gpu": {**NODES, "gpus_per_n
 TWO_TYPES = {"default": CPU, "trainer": GPU, "policy_server": {"partition": "gpu"}}
 
 
-def made(trainers: int = 2, actors: int = 4, **changes: Any) -> Plan:
+def made(trainers: int = 2, actors: int = 4, actors_inference: str = "server", **changes: Any) -> Plan:
     ranks = {
-        "actors": {"ranks": actors, "ring": 2, "environments": 4},
+        "actors": {"ranks": actors, "ring": 2, "environments": 4, "inference": {"kind": actors_inference}},
         "trainers": {"ranks": trainers, "device": "cpu"},
     }
     job = settings({"factory": "catch"}, **{"stop": {"updates": 1}, **ranks, **changes})
@@ -142,6 +143,38 @@ def test_map_of_ranks_when_shown_then_a_row_for_every_rank_with_component_and_no
     lines = rank_map(plan, allocate(plan, profile({**TWO_TYPES, "actor": {"nodes": 2}}), 60))
     assert lines[1].split() == ["0", "0", "0", "coordinator-0"]
     assert lines[-1].split() == ["7", "1", "1", "actor-3"]
+
+
+def test_map_of_ranks_when_they_are_many_then_those_alike_in_one_row() -> None:
+    plan = made(trainers=4, actors=101, policy_servers={"ranks": 1})
+    roles = {"default": CPU, "trainer": {**GPU, "nodes": 2}}
+    partitions = {**PARTITIONS, "cpu": {"cpus_per_node": 25}}
+    lines = rank_map(plan, allocate(plan, profile(roles, partitions=partitions), 60))
+    assert [line.split(maxsplit=3) for line in lines[1:]] == [
+        ["0", "0", "0", "coordinator-0"],
+        ["1-4", "0", "0-1", "trainer-default-0…3, 2 a node"],
+        ["5", "1", "0", "policy_server-0"],
+        ["6-25", "1", "0", "actor-0…19"],
+        ["26-46", "1", "1", "actor-20…40"],
+        ["47-106", "1", "2-4", "actor-41…100, 20 a node"],
+    ]
+
+
+def test_map_of_ranks_when_ranks_have_several_roles_then_all_of_them() -> None:
+    plan = made(trainers=1, actors=40, actors_inference="inline")
+    lines = rank_map(plan, allocate(plan, profile({"default": CPU}, partitions={"cpu": {"cpus_per_node": 50}}), 60))
+    assert lines[-1].split(maxsplit=3) == ["2-41", "0", "0", "actor-0…39 + policy_server-0…39"]
+
+
+@pytest.mark.parametrize("actors", [1, 30, 60])
+@pytest.mark.parametrize("facts", [{"cpus_per_node": 7}, {"memory_mb_per_node": 700}, {}])
+def test_nodes_when_searched_then_no_smaller_number_would_do(actors: int, facts: dict[str, int]) -> None:
+    plan = made(trainers=1, actors=actors)
+    roles = {"default": {**CPU, "memory_mb_per_rank": 100}, "actor": {"ranks_per_node": 9}}
+    (component,) = allocate(plan, profile(roles, partitions={"cpu": facts}), 60).components
+    fewer = {**roles, "actor": {"ranks_per_node": 9, "nodes": component.nodes - 1}}
+    if component.nodes > 1:
+        assert "do not fit" in refusal(plan, profile(fewer, partitions={"cpu": facts}))
 
 
 def test_resources_when_shown_then_nodes_gpus_and_cost() -> None:
