@@ -14,7 +14,7 @@ from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import find_mpiexec, flavour
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
-from srlhpc.specs.cluster import START_SECONDS
+from srlhpc.specs.start_seconds import START_SECONDS
 
 if TYPE_CHECKING:
     from srlhpc.launch.ending import Outcome

@@ -35,7 +35,7 @@ from srlhpc.objects import ClusterError, UserError
 from srlhpc.roles.actor import StepError
 from srlhpc.roles.coordinator import StepLostError
 from srlhpc.roles.role import IDLE, INFERENCE, STREAM, Backoff, Role, run_roles
-from srlhpc.specs.cluster import START_SECONDS
+from srlhpc.specs.start_seconds import START_SECONDS
 
 log = logging.getLogger(__name__)
 

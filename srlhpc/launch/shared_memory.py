@@ -20,7 +20,7 @@ from srlhpc.launch.local import FLAVOUR_VARIABLE
 from srlhpc.launch.processes import is_used, kill_processes_of
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
-from srlhpc.specs.cluster import START_SECONDS
+from srlhpc.specs.start_seconds import START_SECONDS
 
 FOLDER = Path("/dev/shm")
 _RANDOM_PATTERNS = ("mpich_shar_tmp*", "ucx_shm_posix_*", "sm_segment.*")

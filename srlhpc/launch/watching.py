@@ -15,7 +15,7 @@ from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import LabelledRank
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.specs.cluster import START_SECONDS
+from srlhpc.specs.start_seconds import START_SECONDS
 
 _MISSING_SHOWN = 10
 _EXPENDABLE = ("actor", "evaluator")

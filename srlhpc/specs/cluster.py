@@ -26,6 +26,7 @@ from srlhpc.objects import UserError, did_you_mean
 from srlhpc.specs.errors import problems, shown
 from srlhpc.specs.load import naming_places
 from srlhpc.specs.spec import Spec, refusal
+from srlhpc.specs.start_seconds import START_SECONDS
 from srlhpc.specs.text_file import read_text
 from srlhpc.specs.yaml_source import Written, parse
 
@@ -33,8 +34,6 @@ ROLES = ("coordinator", "trainer", "policy_server", "evaluator", "actor")
 
 MOST_MINUTES = 366 * 24 * 60
 """Longest time limit, a year."""
-START_SECONDS = 300
-"""How long the ranks of an attempt may take until all of them work."""
 
 # fmt: off
 _OURS = (
