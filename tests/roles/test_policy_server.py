@@ -15,7 +15,9 @@ from srlhpc.comm.parameters import LocalSubscription, ParameterSource
 from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, reply_layout, request_layout
 from srlhpc.environment import ArraySpec
 from srlhpc.roles.policy_server import PolicyServer, ServedPolicy
+from srlhpc.roles.rows import QueuedRows, Rows
 from tests.roles.counting_policy import KIND, CountingPolicy
+from tests.roles.queues import CountingQueue
 
 SERVER, E, A = 50, 2, 2
 SHAPES = PolicyShapes(KIND, {"h": ArraySpec((1,), "float32")}, {"value": ArraySpec((), "float32")})
@@ -25,7 +27,7 @@ GROUPS = 3
 class Served:
     """A server of three groups, each of an actor of its own (addresses 0, 1, 2), moved by hand."""
 
-    def __init__(self, seed: int = 1, *, trained: bool = True) -> None:
+    def __init__(self, seed: int = 1, *, trained: bool = True, way: Rows | None = None) -> None:
         fabric = InProcessFabric()
         asks = [Link(Stream.REQUESTS, group, SERVER) for group in range(GROUPS)]
         answers = [Link(Stream.REPLIES, SERVER, group) for group in range(GROUPS)]
@@ -43,6 +45,7 @@ class Served:
             device=torch.device("cpu"),
             autocast=None,
             generator=torch.Generator().manual_seed(seed),
+            way=way,
         )
         self.server = PolicyServer("policy_server-0", {"default": self.served})
 
@@ -226,6 +229,24 @@ def test_counters_count_rows_and_batches() -> None:
     served.server.poll()
     counters = served.server.counters()
     assert (counters["steps_inferred"], counters["batches"]) == (8, 1)
+
+
+def test_server_whose_rows_pass_through_a_queue_answers_the_same_and_waits_once_a_batch() -> None:
+    queue = CountingQueue()
+    plain, queued = Served(), Served(way=QueuedRows(torch.device("cpu"), GROUPS * E * A, queue))
+    one_alive = np.array([[True, False], [False, True]])
+    for groups, alive in (((0, 1, 2), True), ((2,), one_alive), ((0, 1), one_alive), ((1, 2), True)):
+        replies = []
+        for served in (plain, queued):
+            served.publish(0)
+            for group in groups:
+                served.ask(group, obs=group, alive=alive, want_state=group % 2)
+            served.server.poll()
+            replies.append([must(served.answer(group)) for group in groups])
+        for one, other in zip(*replies, strict=True):
+            for name in one:
+                np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    assert queue.finished == 4
 
 
 def test_saved_server_goes_on_with_the_same_states_and_the_same_draws() -> None:
