@@ -47,10 +47,10 @@ class FlatAdam:
         self._second_moment = torch.zeros_like(flat)
 
     @torch.no_grad()
-    def step(self, learning_rate: float, gradient_norm: float, max_gradient_norm: float | None) -> None:
-        """One step along `gradients`, scaled down if their norm is above the maximum (None: never)."""
-        if max_gradient_norm is not None and gradient_norm > max_gradient_norm:
-            self.gradients.mul_(max_gradient_norm / gradient_norm)
+    def step(self, learning_rate: float, gradient_norm: Tensor, max_gradient_norm: float | None) -> None:
+        """One step along `gradients`, scaled down if their norm, `[]`, is above the maximum (None: never)."""
+        if max_gradient_norm is not None:
+            self._clip(gradient_norm, max_gradient_norm)
         # The class torch.optim.Adam loads torch's compiler: 70 MB and a second that its functional form does not cost.
         adam(
             [self._parameters],
@@ -68,6 +68,15 @@ class FlatAdam:
             eps=self._epsilon,
             maximize=False,
         )
+
+    def _clip(self, norm: Tensor, most: float) -> None:
+        if norm.device.type == "cpu":
+            number = norm.item()
+            if number > most:
+                self.gradients.mul_(most / number)
+        else:
+            # To look at the number would wait for the device: all gradients are multiplied, mostly by 1.
+            self.gradients.mul_((most / norm).clamp_(max=1.0))
 
     def state(self) -> dict[str, Tensor]:
         """The live moments and step count."""

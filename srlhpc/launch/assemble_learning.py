@@ -25,15 +25,18 @@ from srlhpc.comm.parameters import (
 from srlhpc.comm.process_group import join_trainers
 from srlhpc.comm.shared_parameters import SharedSubscription, Succession
 from srlhpc.launch.assemble_actor import episode_summary
+from srlhpc.launch.gpu_arithmetic import search_convolutions, set_products
 from srlhpc.launch.ranks import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan
 from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.wiring import Wiring
 from srlhpc.objects import UserError, load_module
 from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.roles.batches import Batches
-from srlhpc.roles.checkpoint_part import Counters, checkpoint_part, load_part
+from srlhpc.roles.checkpoint_part import Counters, checkpoint_part, load_part, part_tensors
 from srlhpc.roles.evaluator import Evaluator, Player
 from srlhpc.roles.grants import Granter
+from srlhpc.roles.lane import lane_to
+from srlhpc.roles.part_copy import PartCopy
 from srlhpc.roles.parts import PartSender, slots_of
 from srlhpc.roles.policy_server import PolicyServer, ServedPolicy
 from srlhpc.roles.staging import Staging
@@ -88,6 +91,7 @@ class LearningRoles:
             )
         device = torch.device("cuda", 0)
         torch.cuda.set_device(device)
+        set_products(device, self._plan.spec.trainers.precision)
         return device
 
     def _source(self, name: str, trainer: RolePlan, size: int) -> ParameterSource:
@@ -135,6 +139,9 @@ class LearningRoles:
         spec = plan.spec.policies[name]
         torch.set_num_threads(plan.spec.trainers.threads)
         device = self.device(plan.spec.trainers.device)
+        serves = any(r.name == "policy_server" for r in plan.ranks[role.rank].roles)
+        if not serves and not plan.shapes(name).state:
+            search_convolutions(device)  # all minibatches are of one size
         policy = self.policy(name, device)
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
         context = Context(
@@ -155,6 +162,7 @@ class LearningRoles:
             self._batches(name, device),
             source=self._source(name, role, vector_size(policy)) if first else None,
             parts=self._part_sender(role, policy, algorithm) if first else None,
+            part_copy=self._part_copy(policy, algorithm, device) if first else None,
             granter=self._granter(role) if plan.needs_grants(name) else None,
             counters=counters,
             feeders={actor.address for actor, _ in plan.groups_fed(role)},
@@ -163,6 +171,10 @@ class LearningRoles:
     def _part_sender(self, role: RolePlan, policy: Policy, algorithm: Algorithm) -> PartSender:
         slots = slots_of(checkpoint_part(policy, algorithm, Counters()))
         return PartSender(self._wiring.part_outbox(role, slots))
+
+    def _part_copy(self, policy: Policy, algorithm: Algorithm, device: torch.device) -> PartCopy | None:
+        lane = lane_to(device)
+        return None if lane is None else PartCopy(part_tensors(policy, algorithm), lane)
 
     def _part(self, name: str) -> Mapping[str, Any]:
         assert self._restored is not None
@@ -176,8 +188,9 @@ class LearningRoles:
         plan = self._plan
         layout, blocks, columns = plan.block_layout(name), plan.batch_blocks(name), plan.block_fragments(name)
         spec = plan.spec.policies[name].batch
+        lane = lane_to(device)
         return Batches(
-            [Staging(layout, blocks, columns, device) for _ in range(spec.buffers)],
+            [Staging(layout, blocks, columns, device, lane) for _ in range(spec.buffers)],
             uses=spec.uses,
             max_policy_lag=plan.max_policy_lag(name),
             queue=spec.queue,

@@ -140,21 +140,23 @@ def vector_size(policy: Policy) -> int:
     return sum(tensor.numel() for tensor in policy.state_dict().values())
 
 
+@torch.no_grad()
 def write_vector(policy: Policy, vector: np.ndarray) -> None:
     """Copies parameters and buffers into a float32 vector, in the order of `state_dict`."""
-    start = 0
-    for tensor in policy.state_dict().values():
-        size = tensor.numel()
-        vector[start : start + size] = tensor.detach().to("cpu", torch.float32).reshape(-1).numpy()
-        start += size
+    tensors = list(policy.state_dict().values())
+    target = torch.from_numpy(vector)
+    # From a GPU they come together: one copy to the host, not one of each tensor.
+    flat = target if tensors[0].device.type == "cpu" else torch.empty_like(target, device=tensors[0].device)
+    for part, tensor in zip(torch.split(flat, [tensor.numel() for tensor in tensors]), tensors, strict=True):
+        part.copy_(tensor.reshape(-1))
+    if flat is not target:
+        target.copy_(flat)
 
 
 @torch.no_grad()
 def read_vector(policy: Policy, vector: np.ndarray) -> None:
     """Copies a vector written by `write_vector` back into parameters and buffers."""
-    start = 0
-    for tensor in policy.state_dict().values():
-        size = tensor.numel()
-        part = torch.from_numpy(vector[start : start + size]).reshape(tensor.shape)
-        tensor.copy_(part.to(tensor.dtype))
-        start += size
+    tensors = list(policy.state_dict().values())
+    flat = torch.from_numpy(vector).to(tensors[0].device)
+    for part, tensor in zip(torch.split(flat, [tensor.numel() for tensor in tensors]), tensors, strict=True):
+        tensor.copy_(part.view(tensor.shape))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm
 from srlhpc.policies.policy import Policy
@@ -28,13 +28,24 @@ class Counters:
     dropped_fragments: int = 0
 
 
+def part_tensors(policy: Policy, algorithm: Algorithm) -> dict[str, dict[str, Tensor]]:
+    """The live parameters and optimiser state."""
+    return {
+        "parameters": {name: tensor.detach() for name, tensor in policy.state_dict().items()},
+        "optimizer": {name: tensor.detach() for name, tensor in algorithm.state().items()},
+    }
+
+
 def checkpoint_part(policy: Policy, algorithm: Algorithm, counters: Counters) -> dict[str, Any]:
     """Parameters, optimiser and counters. On a CPU, arrays are the live ones: whoever keeps them copies them."""
-    return {
-        "parameters": {name: _array(tensor) for name, tensor in policy.state_dict().items()},
-        "optimizer": {name: _array(tensor) for name, tensor in algorithm.state().items()},
-        "counters": {**vars(counters), "version": counters.updates},
-    }
+    tensors = part_tensors(policy, algorithm)
+    arrays = {group: {name: t.cpu().numpy() for name, t in named.items()} for group, named in tensors.items()}
+    return arrays | {"counters": counted(counters)}
+
+
+def counted(counters: Counters) -> dict[str, int]:
+    """The counters of a part."""
+    return {**vars(counters), "version": counters.updates}
 
 
 def load_part(part: Mapping[str, Any], policy: Policy, algorithm: Algorithm) -> Counters:
@@ -51,8 +62,3 @@ def load_part(part: Mapping[str, Any], policy: Policy, algorithm: Algorithm) -> 
     algorithm.load_state({name: torch.from_numpy(np.asarray(a)) for name, a in part["optimizer"].items()})
     counters = part["counters"]
     return Counters(**{name: int(counters[name]) for name in vars(Counters()) if name in counters})
-
-
-def _array(tensor: torch.Tensor) -> NDArray[Any]:
-    array: NDArray[Any] = tensor.detach().cpu().numpy()
-    return array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def slots_of(tree: Mapping[str, Any]) -> int:
 
 
 class PartSender:
-    """Copies a tree into the slots of its outbox at once; they leave while the owner goes on."""
+    """Copies a tree into the slots of its outbox, from where it leaves while the owner goes on."""
 
     def __init__(self, outbox: Outbox) -> None:
         """`outbox` has room for a whole part as it is at the start (`slots_of`); one that has grown waits for slots."""
@@ -32,36 +32,51 @@ class PartSender:
         self._number = 0
         self._pieces: deque[NDArray[np.uint8]] = deque()
         self._remaining = 0
+        self._has_landed: Callable[[], bool] | None = None
 
     @property
     def is_idle(self) -> bool:
         return not self._remaining and self._outbox.is_drained
 
-    def begin(self, number: int, tree: Mapping[str, Any]) -> None:
-        """Sends checkpoint `number`; the tree may change from now on."""
+    def begin(self, number: int, tree: Mapping[str, Any], has_landed: Callable[[], bool] | None = None) -> None:
+        """Sends checkpoint `number`.
+
+        Args:
+            number: of the checkpoint.
+            tree: copied at once, and may change from now on.
+            has_landed: instead, the tree is whole when this says so, and then copied chunk by chunk; it must not change
+                until the sender `is_idle`.
+        """
         assert not self._remaining, "one part at a time"
         self._outbox.poll()
         self._number, self._pieces = number, deque(encode_tree(tree))
         self._remaining = sum(piece.size for piece in self._pieces)
-        self._send()
-        if self._remaining:
-            self._pieces = deque([np.concatenate(self._pieces)])
+        self._has_landed = has_landed
+        if has_landed is None:
+            while self._send():
+                pass
+            if self._remaining:
+                self._pieces = deque([np.concatenate(self._pieces)])
 
     def poll(self) -> bool:
-        """Lets what was sent leave."""
+        """Lets what was sent leave, and copies the next chunk."""
         moved = self._outbox.poll()
-        self._send()
+        if self._remaining and (self._has_landed is None or self._has_landed()):
+            moved |= self._send()
         return moved
 
-    def _send(self) -> None:
-        while self._remaining and (message := self._outbox.acquire()) is not None:
-            length = min(self._remaining, CHUNK_BYTES)
-            _fill(message.fields["bytes"][:length], self._pieces)
-            self._remaining -= length
-            message.header[ChunkHeader.CHECKPOINT] = self._number
-            message.header[ChunkHeader.LENGTH] = length
-            message.header[ChunkHeader.REMAINING] = self._remaining
-            self._outbox.send(message, HEADER_BYTES + length)
+    def _send(self) -> bool:
+        """Copies one chunk; false if there is none left, or no slot."""
+        if not self._remaining or (message := self._outbox.acquire()) is None:
+            return False
+        length = min(self._remaining, CHUNK_BYTES)
+        _fill(message.fields["bytes"][:length], self._pieces)
+        self._remaining -= length
+        message.header[ChunkHeader.CHECKPOINT] = self._number
+        message.header[ChunkHeader.LENGTH] = length
+        message.header[ChunkHeader.REMAINING] = self._remaining
+        self._outbox.send(message, HEADER_BYTES + length)
+        return True
 
 
 def _fill(target: NDArray[np.uint8], pieces: deque[NDArray[np.uint8]]) -> None:

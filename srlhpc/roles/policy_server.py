@@ -16,8 +16,10 @@ from torch import Tensor
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.data.blocks import ReplyHeader, RequestHeader
+from srlhpc.data.layout import Array
 from srlhpc.policies.policy import Acted, Policy, read_vector
 from srlhpc.roles.role import Role
+from srlhpc.roles.rows import Rows, rows_of
 from srlhpc.roles.time_use import TimeUse
 
 
@@ -35,6 +37,7 @@ class ServedPolicy:
         device: torch.device,
         autocast: torch.dtype | None,
         generator: torch.Generator,
+        way: Rows | None = None,
     ) -> None:
         """Serves one policy.
 
@@ -47,12 +50,14 @@ class ServedPolicy:
             device: where the network runs.
             autocast: bfloat16 for the network's arithmetic, or None.
             generator: draws the actions.
+            way: of rows to the device and back; None: the one that the device needs.
         """
         self.version = 0 if subscription is None else -1
         self._policy, self._subscription = policy, subscription
         self._requests, self._replies = requests, replies
         self._rows, self._device, self._autocast, self._generator = rows, device, autocast, generator
         self._state = {name: tensor.to(device) for name, tensor in policy.initial_state(rows * len(replies)).items()}
+        self._way = way or rows_of(device, rows * len(replies))
         self._waiting: list[Message] = []
         self._observation_keys = tuple(policy.kind.observations)
         self.rows_inferred = 0
@@ -63,7 +68,8 @@ class ServedPolicy:
         """Takes over newer parameters."""
         if self._subscription is None or not self._subscription.poll() or self._subscription.version <= self.version:
             return False
-        read_vector(self._policy, self._subscription.vector)
+        with self._way.computing():
+            read_vector(self._policy, self._subscription.vector)
         self.version = self._subscription.version
         return True
 
@@ -76,7 +82,9 @@ class ServedPolicy:
         if not ready:
             return False
         self._waiting = [m for m in self._waiting if max(0, m.header[RequestHeader.NEEDS_VERSION]) > self.version]
-        self._answer(ready, self._act(ready))
+        with self._way.computing():
+            values = self._values(ready, self._act(ready))
+        self._answer(ready, values)
         return True
 
     def _act(self, requests: Sequence[Message]) -> Acted:
@@ -84,7 +92,7 @@ class ServedPolicy:
             parts = [
                 request.fields[field].reshape(self._rows, *request.fields[field].shape[2:]) for request in requests
             ]
-            return torch.from_numpy(parts[0] if len(parts) == 1 else np.concatenate(parts)).to(self._device)
+            return self._way.to_device(field, parts)
 
         alive = self._alive(requests)
 
@@ -114,23 +122,22 @@ class ServedPolicy:
         """Rows of agents that are in the game; None where all are, or none."""
         alive = np.concatenate([request.fields["alive"] for request in requests], axis=None)
         count = np.count_nonzero(alive)
-        return None if count in (0, alive.size) else torch.from_numpy(np.flatnonzero(alive)).to(self._device)
+        return None if count in (0, alive.size) else self._way.to_device("alive", [np.flatnonzero(alive)])
 
     def _places(self, requests: Sequence[Message]) -> Tensor:
         """Rows of the recurrent state that belong to these requests."""
-        starts = torch.tensor([request.slot * self._rows for request in requests])
-        return (starts[:, None] + torch.arange(self._rows)).reshape(-1).to(self._device)
+        own = np.arange(self._rows)
+        return self._way.to_device("places", [request.slot * self._rows + own for request in requests])
 
-    def _answer(self, requests: Sequence[Message], acted: Acted) -> None:
+    def _values(self, requests: Sequence[Message], acted: Acted) -> dict[str, Array]:
+        """What replies are made of, rows of all requests together."""
         arrays = {"actions": acted.actions, "log_probs": acted.log_probs}
         arrays |= {f"out.{name}": tensor for name, tensor in acted.outputs.items()}
-        wants_state = any(request.header[RequestHeader.WANT_STATE] for request in requests)
-        if wants_state:
+        if any(request.header[RequestHeader.WANT_STATE] for request in requests):
             arrays |= {f"state.{name}": tensor for name, tensor in acted.state.items()}
-        values = {
-            name: tensor.to("cpu").float().numpy() if tensor.is_floating_point() else tensor.cpu().numpy()
-            for name, tensor in arrays.items()
-        }
+        return self._way.to_host(arrays)
+
+    def _answer(self, requests: Sequence[Message], values: Mapping[str, Array]) -> None:
         for i, request in enumerate(requests):
             reply = None if request.sender in self.dead else self._replies[request.slot].acquire()
             if reply is not None:
@@ -139,7 +146,7 @@ class ServedPolicy:
                     field[...] = array[i * self._rows : (i + 1) * self._rows].reshape(field.shape)
                 reply.header[ReplyHeader.GROUP] = request.header[RequestHeader.GROUP]
                 reply.header[ReplyHeader.VERSION] = self.version
-                reply.header[ReplyHeader.HAS_STATE] = wants_state and request.header[RequestHeader.WANT_STATE]
+                reply.header[ReplyHeader.HAS_STATE] = request.header[RequestHeader.WANT_STATE]
                 self._replies[request.slot].send(reply)
             self._requests.release(request)
 

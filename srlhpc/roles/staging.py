@@ -16,23 +16,38 @@ from srlhpc.algorithms.algorithm import Batch
 from srlhpc.comm.channel import Message
 from srlhpc.data.blocks import BlockHeader
 from srlhpc.data.layout import Layout
+from srlhpc.rl.policy_lag import PolicyLag, policy_lag
+from srlhpc.roles.lane import Lane
+from srlhpc.roles.transfer import Transfer
 
 _PER_FRAGMENT = ("state.", "final_state.")
 _COUNTS = ("filled", "valid", "steps", "oldest_version")
 
 
 class Staging:
-    """Room for one batch. On CUDA the arrays are pinned, so that copying to the device runs beside computing."""
+    """Room for one batch: in host memory and, with a lane, on the device."""
 
-    def __init__(self, layout: Layout, blocks: int, columns: int, device: torch.device) -> None:
-        """`columns` is E x A of one block."""
-        self._blocks, self._columns, self._device = blocks, columns, device
+    def __init__(
+        self, layout: Layout, blocks: int, columns: int, device: torch.device, lane: Lane | None = None
+    ) -> None:
+        """Makes the room.
+
+        Args:
+            layout: of a block.
+            blocks: K.
+            columns: E x A of one block.
+            device: of the batch.
+            lane: how a full batch gets there at once, beside the update before; None: the device is the CPU.
+        """
+        assert device.type == "cpu" or lane is not None
+        self._blocks, self._columns = blocks, columns
         self._tensors: dict[str, Tensor] = {}
         for field in layout.fields:
             dtype = torch.from_numpy(np.empty(0, field.dtype)).dtype
             shape = self._shape(field.name, field.shape)
             self._tensors[field.name] = torch.zeros(shape, dtype=dtype, pin_memory=device.type == "cuda")
         self._arrays = {name: tensor.numpy() for name, tensor in self._tensors.items()}
+        self._transfer = Transfer(self._tensors, device, lane) if lane is not None else None
         self.clear()
 
     def _shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -44,7 +59,9 @@ class Staging:
         return (shape[0], columns, *shape[3:])
 
     def clear(self) -> None:
-        """Empties it; the next block goes first."""
+        """Empties it, once the last update of its batch has ended; the next block goes first."""
+        if self._transfer is not None:
+            self._transfer.reuse()
         self.filled = 0
         self.valid = 0
         self.steps = 0
@@ -75,6 +92,15 @@ class Staging:
         self.filled += 1
         self.valid += int(block.header[BlockHeader.VALID])
         self.steps += int(block.header[BlockHeader.STEPS])
+        self._send_if_full()
+
+    def _send_if_full(self) -> None:
+        if self._transfer is not None and self.is_full:
+            self._transfer.begin()
+
+    def lag(self, version: int) -> PolicyLag:
+        """Policy lag of the batch at a trainer's version."""
+        return policy_lag(version, self._tensors["versions"], self._tensors["valid"])
 
     def save_state(self) -> dict[str, Any]:
         """A copy of what is in it."""
@@ -87,15 +113,17 @@ class Staging:
         shapes = {name: array.shape for name, array in self._arrays.items()}
         if {name: np.shape(array) for name, array in fields.items()} != shapes:
             return False
+        self.clear()
         for name, array in fields.items():
             self._arrays[name][...] = array
         for name in _COUNTS:
             setattr(self, name, int(state[name]))
+        self._send_if_full()
         return True
 
     def batch(self, *, version: int, steps: int, burn_in: int, is_first_use: bool) -> Batch:
-        """The batch on the device; on a CPU it is this memory, so do not clear before the update has ended."""
-        tensors = {name: tensor.to(self._device, non_blocking=True) for name, tensor in self._tensors.items()}
+        """The batch on the device: this memory, so do not clear before the update has ended."""
+        tensors = self._tensors if self._transfer is None else self._transfer.tensors()
 
         def named(prefix: str) -> dict[str, Tensor]:
             return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}

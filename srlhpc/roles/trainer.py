@@ -24,10 +24,10 @@ from srlhpc.comm.channel import Inbox, Message
 from srlhpc.comm.protocol import Command, Report
 from srlhpc.objects import ClusterError
 from srlhpc.policies.policy import Policy, write_vector
-from srlhpc.rl.policy_lag import policy_lag
 from srlhpc.roles.batches import Batches
-from srlhpc.roles.checkpoint_part import Counters, checkpoint_part
+from srlhpc.roles.checkpoint_part import Counters, checkpoint_part, counted, part_tensors
 from srlhpc.roles.grants import Granter
+from srlhpc.roles.part_copy import PartCopy
 from srlhpc.roles.parts import PartSender
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import TimeUse
@@ -77,7 +77,7 @@ class TrainerSettings:
 class Trainer(Role):
     """One trainer of one policy. Only the first has a `source` and a `parts` sender.
 
-    `feeders` are the addresses of the actors whose blocks come here.
+    `feeders` are the addresses of the actors whose blocks come here; `part_copy` is where a GPU's part is copied to.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Trainer(Role):
         granter: Granter | None,
         counters: Counters,
         feeders: Collection[int],
+        part_copy: PartCopy | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.label = label
@@ -103,10 +104,12 @@ class Trainer(Role):
         self._blocks = blocks
         self._batches = batches
         self._source, self._parts, self._granter = source, parts, granter
+        self._part_copy = part_copy
         self._totals = counters
         self._feeders = set(feeders)
         self._clock = clock
         self._updating = False
+        self._on_gpu = any(parameter.is_cuda for parameter in policy.parameters())
         self._asked = 0
         self._sent = 0
         self._written = 0
@@ -130,8 +133,9 @@ class Trainer(Role):
 
     def poll(self) -> bool:
         updating = self._updating
-        # During an update, the time between two polls went to the other roles of this rank, or other trainers are late.
-        self._time.spent("others" if updating else "input")
+        # During an update, the time between two polls went to the other roles of this rank, or other trainers are late;
+        # a GPU computes on.
+        self._time.spent(("computing" if self._on_gpu else "others") if updating else "input")
         busy = self._serve()
         if busy:
             self._time.spent("moving")
@@ -139,7 +143,8 @@ class Trainer(Role):
             next(self._life, None)
         updating |= self._updating
         seconds = self._time.spent("computing" if updating else "input")
-        return busy or seconds > _BUSY_SECONDS
+        # What a GPU has computed is looked at without delay: it idles until then.
+        return busy or seconds > _BUSY_SECONDS or (updating and self._on_gpu)
 
     def _serve(self) -> bool:
         busy = self._blocks.poll()
@@ -239,7 +244,7 @@ class Trainer(Role):
             burn_in=self._settings.burn_in,
             is_first_use=is_first_use,
         )
-        lag = policy_lag(self.version, batch.versions, batch.valid)
+        lag = staged.lag(self.version)
         self._updating = True
         metrics = yield from self._algorithm.update(batch)
         self._updating = False
@@ -293,7 +298,12 @@ class Trainer(Role):
         self._sent = self._asked
         self._due = False
         begun = self._clock()
-        self._parts.begin(self._sent, self.part())
+        if self._part_copy is None:
+            self._parts.begin(self._sent, self.part())
+        else:
+            copied = self._part_copy.begin(part_tensors(self._policy, self._algorithm))
+            tree = copied | {"counters": counted(self._totals)}
+            self._parts.begin(self._sent, tree, self._part_copy.has_landed)
         self._checkpoint_seconds += self._clock() - begun
 
     def part(self) -> dict[str, Any]:

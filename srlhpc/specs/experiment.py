@@ -205,8 +205,9 @@ class TrainersSpec(Spec):
     """CPU threads of torch in each."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where gradients are computed; auto: a GPU if the rank sees one."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the network, in training and acting; losses and traces stay float32."""
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
+    """Arithmetic of the network, in training and acting; losses and traces stay float32. tf32: float32, but GPUs
+    round the factors of products to 10 bits, which is faster; a CPU computes float32."""
     prefetch: bool = True
     """Gather the next batch while one is trained."""
 

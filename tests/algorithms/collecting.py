@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -53,8 +53,21 @@ class SharedSum:
             yield
 
 
-def context(seed: int = 0, reducer: Reducer | None = None, autocast: torch.dtype | None = None) -> Context:
-    return Context(reducer=reducer or OwnSum(), device=torch.device("cpu"), autocast=autocast, seed=seed)
+def context(
+    seed: int = 0, reducer: Reducer | None = None, autocast: torch.dtype | None = None, device: str = "cpu"
+) -> Context:
+    return Context(reducer=reducer or OwnSum(), device=torch.device(device), autocast=autocast, seed=seed)
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """The same batch on a device."""
+
+    def each(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value.to(device)
+        return {name: tensor.to(device) for name, tensor in value.items()} if isinstance(value, dict) else value
+
+    return Batch(**{name: each(value) for name, value in vars(batch).items()})
 
 
 def finish(generator: Generator[None, None, _R]) -> _R:

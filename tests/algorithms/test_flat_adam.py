@@ -27,7 +27,7 @@ def test_steps_then_as_those_of_torch_s_fused_adam(weight_decay: float) -> None:
         rate = 0.01 / (number + 1)
         flat.gradients.zero_()
         ours(rows).square().mean().backward()
-        flat.step(rate, 0.0, None)
+        flat.step(rate, torch.tensor(0.0), None)
         reference.zero_grad()
         theirs(rows).square().mean().backward()
         reference.param_groups[0]["lr"] = rate
@@ -41,7 +41,7 @@ def test_step_when_the_norm_is_above_the_maximum_then_scaled_down_to_it() -> Non
     network = nn.Linear(2, 1, bias=False)
     flat = FlatAdam(network, epsilon=1.0)
     flat.gradients.copy_(torch.tensor([3.0, 4.0]))
-    flat.step(0.1, gradient_norm=5.0, max_gradient_norm=0.5)
+    flat.step(0.1, gradient_norm=torch.tensor(5.0), max_gradient_norm=0.5)
     torch.testing.assert_close(flat.gradients, torch.tensor([0.3, 0.4]))
 
 
@@ -50,7 +50,7 @@ def test_restore_then_parameters_and_moments_are_those_of_the_snapshot() -> None
     flat = FlatAdam(network, epsilon=1e-5)
     before = flat.snapshot()
     flat.gradients.fill_(1.0)
-    flat.step(0.1, 1.0, None)
+    flat.step(0.1, torch.tensor(1.0), None)
     flat.restore(before)
     torch.testing.assert_close(torch.cat([p.reshape(-1) for p in network.parameters()]), before.parameters)
     assert all(not tensor.any() for tensor in flat.state().values())
@@ -58,8 +58,8 @@ def test_restore_then_parameters_and_moments_are_those_of_the_snapshot() -> None
 
 def test_use_then_torch_s_compiler_is_not_loaded() -> None:
     program = (
-        "import sys; from torch import nn; from srlhpc.algorithms.flat_adam import FlatAdam\n"
-        "flat = FlatAdam(nn.Linear(2, 2), epsilon=1e-5); flat.step(0.1, 1.0, 0.5)\n"
+        "import sys, torch; from torch import nn; from srlhpc.algorithms.flat_adam import FlatAdam\n"
+        "flat = FlatAdam(nn.Linear(2, 2), epsilon=1e-5); flat.step(0.1, torch.tensor(1.0), 0.5)\n"
         "sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

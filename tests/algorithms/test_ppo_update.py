@@ -36,7 +36,9 @@ def learner(
     torch.manual_seed(0)
     network = mlp.Settings.model_validate({"kind": "mlp", "recurrent": recurrent})
     policy = mlp.build(network, environment.spaces.kinds[0], normalize or NormalizeSpec())
-    algorithm = ppo.build(ppo.Settings.model_validate({"kind": "ppo", **settings}), policy, using or context())
+    using = using or context()
+    policy.to(using.device)
+    algorithm = ppo.build(ppo.Settings.model_validate({"kind": "ppo", **settings}), policy, using)
     return policy, algorithm
 
 

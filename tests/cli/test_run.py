@@ -14,6 +14,7 @@ from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.specs.load import load_text
+from tests.comm.launching import ROOT, mpiexec
 from tests.launch.written_runs import dead, end, hold, last, written_run
 
 JOB = """\
@@ -116,6 +117,21 @@ def test_serial_run_when_it_ends_then_finished_and_resumable(call: Call, job: st
     attempt = read_json(RunPaths(root / "mine").attempt(2).attempt) or {}
     assert (attempt["serial"], attempt["checkpoint"]) == (True, "updates-000000003.h5")
     assert attempt["overrides"] == ["stop.updates=5"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("how", [["--serial"], []], ids=["serial", "mpi"])
+def test_run_when_on_a_gpu_then_cartpole_trains_and_its_checkpoint_goes_on(call: Call, how: list[str]) -> None:
+    if not how:
+        mpiexec()
+    devices = ["--set", "trainers.device=cuda", "--set", "policy_servers.device=cuda"]
+    job = str(ROOT / "jobs" / "cartpole.yaml")
+    code, _, err = call("run", job, *how, *devices, "--set", "stop.updates=5", "--name", "mine")
+    assert code == 0, err
+    code, _, err = call("resume", "mine", "--set", "stop.updates=8")
+    assert code == 0, err
+    (state,) = json.loads(call("status", "--json", "mine")[1])
+    assert (state["state"], state["updates"]) == ("finished", 8)
 
 
 def test_resume_when_the_run_is_in_use_then_exit_code_2(call: Call, root: Path) -> None:

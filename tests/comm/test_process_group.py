@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import torch
 from srlhpc.comm.address import LOOPBACK, Address
 from srlhpc.comm.process_group import SingleReducer, host_store, join_store, join_trainers
 from srlhpc.objects import ClusterError
-from tests.comm.launching import run_ranks
+from tests.comm.launching import ROOT, run_ranks
 from tests.comm.mpi_reducers import finish
 
 
@@ -59,3 +62,26 @@ def test_trainer_that_dies_is_an_error_for_the_others(tmp_path: Path) -> None:
     run_ranks(2, "tests.comm.mpi_reducers", str(tmp_path), "2", "die", survive=True)
     assert "one of them is gone" in json.loads((tmp_path / "0.json").read_text())["error"]
     assert not (tmp_path / "1.json").exists()
+
+
+@pytest.mark.gpu
+def test_trainers_that_share_a_gpu_have_equal_parameters(tmp_path: Path) -> None:
+    store = host_store(LOOPBACK, 2)
+    command = [sys.executable, "-m", "tests.comm.nccl_trainers", str(tmp_path), str(store.port)]
+    # NCCL refuses two ranks of one host on one card.
+    trainers = [
+        subprocess.Popen(
+            [*command, str(place)],
+            cwd=ROOT,
+            env=os.environ | {"NCCL_HOSTID": str(place), "NCCL_SOCKET_IFNAME": "lo", "PYTHONPATH": str(ROOT)},
+        )
+        for place in (0, 1)
+    ]
+    try:
+        assert [trainer.wait(100) for trainer in trainers] == [0, 0]
+    finally:
+        for trainer in trainers:
+            trainer.kill()
+    one, other = (torch.load(tmp_path / f"{place}.pt") for place in (0, 1))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)

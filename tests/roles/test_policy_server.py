@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 
@@ -14,35 +15,57 @@ from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.parameters import LocalSubscription, ParameterSource
 from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, reply_layout, request_layout
 from srlhpc.environment import ArraySpec
+from srlhpc.policies import mlp
+from srlhpc.policies.policy import Policy
 from srlhpc.roles.policy_server import PolicyServer, ServedPolicy
+from srlhpc.roles.rows import QueuedRows, Rows
+from srlhpc.specs.experiment import NormalizeSpec
 from tests.roles.counting_policy import KIND, CountingPolicy
+from tests.roles.queues import CountingQueue
 
 SERVER, E, A = 50, 2, 2
 SHAPES = PolicyShapes(KIND, {"h": ArraySpec((1,), "float32")}, {"value": ArraySpec((), "float32")})
 GROUPS = 3
 
 
+class Network(NamedTuple):
+    """A policy that takes the most probable action, instead of the counting one."""
+
+    policy: Policy
+    shapes: PolicyShapes
+
+
 class Served:
     """A server of three groups, each of an actor of its own (addresses 0, 1, 2), moved by hand."""
 
-    def __init__(self, seed: int = 1, *, trained: bool = True) -> None:
+    def __init__(
+        self,
+        seed: int = 1,
+        *,
+        trained: bool = True,
+        way: Rows | None = None,
+        network: Network | None = None,
+        device: str = "cpu",
+    ) -> None:
         fabric = InProcessFabric()
         asks = [Link(Stream.REQUESTS, group, SERVER) for group in range(GROUPS)]
         answers = [Link(Stream.REPLIES, SERVER, group) for group in range(GROUPS)]
-        request, reply = request_layout(SHAPES, E, A), reply_layout(SHAPES, E, A)
+        shapes = SHAPES if network is None else network.shapes
+        request, reply = request_layout(shapes, E, A), reply_layout(shapes, E, A)
         self.requests: list[Outbox] = [fabric.outbox(link, request, slots=1) for link in asks]
         self.replies: list[Inbox] = [fabric.inbox([link], reply) for link in answers]
         self.policy = CountingPolicy()
         self.source = ParameterSource(1)
         self.served = ServedPolicy(
-            self.policy,
+            self.policy if network is None else network.policy,
             LocalSubscription(self.source) if trained else None,
             fabric.inbox(asks, request),
             {place: fabric.outbox(link, reply, slots=2) for place, link in enumerate(answers)},
             rows=E * A,
-            device=torch.device("cpu"),
+            device=torch.device(device),
             autocast=None,
-            generator=torch.Generator().manual_seed(seed),
+            generator=torch.Generator(device).manual_seed(seed),
+            way=way,
         )
         self.server = PolicyServer("policy_server-0", {"default": self.served})
 
@@ -228,6 +251,24 @@ def test_counters_count_rows_and_batches() -> None:
     assert (counters["steps_inferred"], counters["batches"]) == (8, 1)
 
 
+def test_server_whose_rows_pass_through_a_queue_answers_the_same_and_waits_once_a_batch() -> None:
+    queue = CountingQueue()
+    plain, queued = Served(), Served(way=QueuedRows(torch.device("cpu"), GROUPS * E * A, queue))
+    one_alive = np.array([[True, False], [False, True]])
+    for groups, alive in (((0, 1, 2), True), ((2,), one_alive), ((0, 1), one_alive), ((1, 2), True)):
+        replies = []
+        for served in (plain, queued):
+            served.publish(0)
+            for group in groups:
+                served.ask(group, obs=group, alive=alive, want_state=group % 2)
+            served.server.poll()
+            replies.append([must(served.answer(group)) for group in groups])
+        for one, other in zip(*replies, strict=True):
+            for name in one:
+                np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    assert queue.finished == 4
+
+
 def test_saved_server_goes_on_with_the_same_states_and_the_same_draws() -> None:
     one, other = Served(seed=1), Served(seed=2)
     for served in (one, other):
@@ -252,3 +293,31 @@ def test_saved_state_does_not_change_when_the_server_goes_on() -> None:
     served.ask(0)
     served.server.poll()
     assert not state["default"]["state"]["h"].any()
+
+
+def deterministic(device: str) -> Network:
+    """An MLP with memory on a device, whose actions do not depend on the generator."""
+    torch.manual_seed(0)
+    settings = mlp.Settings.model_validate({"kind": "mlp", "recurrent": {"kind": "lstm", "size": 8}})
+    policy = mlp.build(settings, KIND, NormalizeSpec()).to(device)
+    act = policy.act
+    policy.act = lambda *seen, **keys: act(*seen, **keys | {"generator": None})  # type: ignore[method-assign]
+    state = {name: ArraySpec((8,), "float32") for name in ("h", "c")}
+    return Network(policy, PolicyShapes(KIND, state, {"value": ArraySpec((), "float32")}))
+
+
+@pytest.mark.gpu
+def test_server_on_a_gpu_answers_as_on_a_cpu() -> None:
+    here, there = (Served(trained=False, network=deterministic(name), device=name) for name in ("cpu", "cuda"))
+    one_alive = np.array([[True, False], [False, True]])
+    for turn, (groups, alive) in enumerate((((0, 1, 2), True), ((2,), one_alive), ((0, 1), one_alive), ((1, 2), True))):
+        replies = []
+        for served in (here, there):
+            for group in groups:
+                served.ask(group, obs=turn - group, alive=alive, want_state=1)
+            served.server.poll()
+            replies.append([must(served.answer(group)) for group in groups])
+        for one, other in zip(*replies, strict=True):
+            np.testing.assert_array_equal(one["actions"], other["actions"])
+            for name in ("log_probs", "out.value", "state.h", "state.c"):
+                np.testing.assert_allclose(one[name], other[name], rtol=1e-4, atol=1e-5, err_msg=name)

@@ -17,8 +17,10 @@ from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, Command, GrantHeader, Repor
 from srlhpc.data.blocks import BlockHeader, PolicyShapes, block_layout
 from srlhpc.environment import ArraySpec
 from srlhpc.roles.batches import Batches
-from srlhpc.roles.checkpoint_part import Counters
+from srlhpc.roles.checkpoint_part import Counters, part_tensors
 from srlhpc.roles.grants import Granter
+from srlhpc.roles.lane import Lane
+from srlhpc.roles.part_copy import PartCopy
 from srlhpc.roles.parts import PartReceiver, PartSender
 from srlhpc.roles.staging import Staging
 from srlhpc.roles.trainer import AgreeingReducer, Trainer, TrainerSettings
@@ -109,6 +111,7 @@ class Training:
         uses: int = 1,
         queue: int | None = None,
         max_policy_lag: int | None = None,
+        lane: Lane | None = None,
         **settings: Any,
     ) -> None:
         fabric = InProcessFabric()
@@ -119,7 +122,7 @@ class Training:
         self.source = ParameterSource(1) if first else None
         part = Link(Stream.PARTS, address, 0)
         self.part_receiver = PartReceiver(fabric.inbox([part], CHUNK, pool=2)) if first else None
-        room = [self._staging() for _ in range(1 + (queue or 1))]
+        room = [Staging(LAYOUT, BLOCKS, E * A, torch.device("cpu"), lane) for _ in range(1 + (queue or 1))]
         batches = Batches(room, uses=uses, max_policy_lag=max_policy_lag, queue=queue)
         chosen: dict[str, Any] = {
             "policy": "default", "burn_in": 0, "prefetch": True, "stop_steps": None,
@@ -147,12 +150,10 @@ class Training:
             granter=granter if strict else None,
             counters=Counters(),
             feeders=ACTORS,
+            part_copy=PartCopy(part_tensors(self.policy, self.algorithm), lane) if lane is not None else None,
         )
         self.sent: list[dict[str, Any]] = []
         self._random = np.random.default_rng(1)
-
-    def _staging(self) -> Staging:
-        return Staging(LAYOUT, BLOCKS, E * A, torch.device("cpu"))
 
     def send(self, actor: int = 0, *, version: int = 0, valid: bool = True) -> None:
         """A block of random numbers, all of whose records are valid, or none."""

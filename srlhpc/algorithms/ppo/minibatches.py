@@ -66,7 +66,10 @@ class Sampler(ABC):
         items = self.items()
         if self._parts == 1:
             return [torch.arange(items, device=self._batch.rewards.device)]
-        order = torch.randperm(items, generator=generator).to(self._batch.rewards.device)
+        device = self._batch.rewards.device
+        # Pinned, so that the copy does not wait for what the device computes.
+        order = torch.randperm(items, generator=generator, pin_memory=device.type == "cuda")
+        order = order.to(device, non_blocking=True)
         return list(order.chunk(self._parts))
 
 

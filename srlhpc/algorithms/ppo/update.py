@@ -5,11 +5,13 @@ Letters: T records of a fragment, B columns of this trainer.
 Collective calls, the same on all trainers: batch moments with the valid counts of every minibatch and, where their
 scale moves before the targets, the sums of the returns; per minibatch the gradients (several trainers only); per epoch
 the loss sums; at the end the normaliser sums.
+
+A GPU's numbers are looked at as rarely as can be, since the device would idle until the host has seen them and queued
+more: the batch moments, then those of all epochs at once, or with `target_kl`, on which the next depends, of each.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
@@ -19,7 +21,9 @@ from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
 from srlhpc.algorithms.flat_adam import FlatAdam
-from srlhpc.algorithms.ppo.loss import SUMS, Coefficients, Loss, ppo_loss
+from srlhpc.algorithms.numbers import numbers_of
+from srlhpc.algorithms.ppo.epochs import Epoch, GradientStep, epoch_of
+from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
 from srlhpc.algorithms.ppo.minibatches import Minibatch, Sampler, Targets, sampler
 from srlhpc.algorithms.ppo.settings import Settings
 from srlhpc.algorithms.ppo.statistics import BATCH_SUMS, BatchStatistics, batch_statistics, batch_sums
@@ -67,33 +71,37 @@ class Ppo(Algorithm):
             return_sums = self._policy.return_sums(advantages + values, batch.valid)
         sums = torch.cat([batch_sums(advantages, values, batch.valid), counts, return_sums])
         yield from reducer.sum(sums)
+        numbers = yield from numbers_of(sums)
         if len(return_sums):
             self._policy.update_returns(sums[-len(return_sums) :])
-        numbers: list[float] = sums.tolist()
         statistics = batch_statistics(numbers[:BATCH_SUMS])
         counts_left = iter(numbers[BATCH_SUMS : BATCH_SUMS + len(counts)])
         targets = self._targets(advantages, values, statistics)
 
-        metrics: dict[str, float] = {}
-        epochs_done = 0
-        for parts in epochs:
-            losses, norms = [], []
+        done: list[Epoch] = []
+        unseen: list[Tensor] = []
+        for epoch, parts in enumerate(epochs, start=1):
+            steps = []
             for part in parts:
-                loss, norm = yield from self._step(shares.take(part, targets), next(counts_left), coefficients)
-                losses.append(loss)
-                norms.append(norm)
+                step = yield from self._step(shares.take(part, targets), next(counts_left), coefficients)
+                steps.append(step)
                 yield
-            metrics |= yield from self._epoch_metrics(losses, norms, statistics.valid, is_first=epochs_done == 0)
-            epochs_done += 1
-            if settings.target_kl is not None and metrics["approx_kl"] > settings.target_kl:
+            unseen.append((yield from self._epoch_numbers(steps)))
+            if settings.target_kl is None and epoch < len(epochs):
+                continue
+            done += [epoch_of(row, statistics.valid) for row in (yield from numbers_of(torch.stack(unseen)))]
+            unseen.clear()
+            if settings.target_kl is not None and done[-1].means["approx_kl"] > settings.target_kl:
                 break
 
         if batch.is_first_use:
             yield from self._update_normalizers(batch, advantages + values)
-        return metrics | {
+        return done[-1].means | {
+            "gradient_norm": done[-1].gradient_norm,
+            "ratio_max_deviation_first": done[0].first_deviation,
             "explained_variance": statistics.explained_variance,
             "learning_rate": coefficients.learning_rate,
-            "epochs_done": float(epochs_done),
+            "epochs_done": float(len(done)),
             "value_mean": statistics.value_mean,
             "return_target_mean": statistics.return_target_mean,
             "advantage_std": statistics.advantage_std,
@@ -146,12 +154,8 @@ class Ppo(Algorithm):
 
     def _step(
         self, rows: Minibatch, valid_count: float, coefficients: Coefficients
-    ) -> Generator[None, None, tuple[Loss, float]]:
-        """One gradient step; the norm is that before clipping.
-
-        Raises:
-            DivergedError: the norm (any trainer's gradient) or any trainer's loss is not finite. No step was made.
-        """
+    ) -> Generator[None, None, GradientStep]:
+        """One gradient step, whatever the numbers are: whoever looks at them goes back if they are not finite."""
         with self._autocast():
             evaluated = self._policy.evaluate(rows.observations, rows.state, rows.first, action_masks=rows.action_masks)
             loss = ppo_loss(evaluated, rows, coefficients)
@@ -165,26 +169,16 @@ class Ppo(Algorithm):
             yield from self._context.reducer.sum(flat)
             gradients.copy_(flat[:-1])
             total = flat[-1:]
-        norm, total_number = torch.cat([gradients.norm().reshape(1), total]).tolist()
-        for name, number in (("loss", total_number), ("gradient norm", norm)):
-            if not math.isfinite(number):
-                raise DivergedError(f"the {name} is {number}")
+        norm = gradients.norm()
         self._optimizer.step(coefficients.learning_rate, norm, self._settings.max_gradient_norm)
-        return loss, norm
+        return GradientStep(loss, torch.cat([total, norm.reshape(1)]))
 
-    def _epoch_metrics(
-        self, losses: list[Loss], norms: list[float], valid_count: float, *, is_first: bool
-    ) -> Generator[None, None, dict[str, float]]:
-        """Means over the epoch's valid records of all trainers."""
-        sums = torch.stack([loss.sums for loss in losses]).double().sum(0)
-        flat = torch.cat([sums, losses[0].max_deviation.double().reshape(1)])
+    def _epoch_numbers(self, steps: list[GradientStep]) -> Generator[None, None, Tensor]:
+        """What `epoch_of` takes: sums over the epoch's valid records of all trainers, and the checks of every step."""
+        sums = torch.stack([step.loss.sums for step in steps]).double().sum(0)
+        flat = torch.cat([sums, steps[0].loss.max_deviation.double().reshape(1)])
         yield from self._context.reducer.sum(flat)
-        *numbers, deviation = flat.tolist()
-        metrics = {name: number / max(valid_count, 1.0) for name, number in zip(SUMS, numbers, strict=True)}
-        metrics["gradient_norm"] = sum(norms) / len(norms)
-        if is_first:
-            metrics["ratio_max_deviation_first"] = deviation
-        return metrics
+        return torch.cat([flat, *(step.checks for step in steps)])
 
     def _update_normalizers(self, batch: Batch, returns: Tensor) -> Generator[None]:
         steps = len(batch.rewards)
