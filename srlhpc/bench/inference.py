@@ -18,9 +18,13 @@ from srlhpc.bench.in_world import poll_until, rank_main
 from srlhpc.bench.rows import Row
 from srlhpc.bench.streams import LIMIT_SECONDS, has_zeromq, size_text
 from srlhpc.bench.worlds import measured_in_world
-from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
+from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
+from srlhpc.comm.fabric import RankFabric
+from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.mpi import MpiFabric, MpiWorld
 from srlhpc.comm.mpi_library import MPI
+from srlhpc.comm.node_links import share_links
+from srlhpc.comm.shared_rows import Rows
 from srlhpc.data.blocks import PolicyShapes, reply_layout, request_layout
 from srlhpc.data.layout import Layout
 from srlhpc.environment import ArraySpec, Discrete, Kind
@@ -71,12 +75,14 @@ def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     shapes = PolicyShapes(kind, {}, {"value": ArraySpec((), "float32")})
     request, reply = request_layout(shapes, copies, 1), reply_layout(shapes, copies, 1)
     observation = {name: np.ones_like(view) for name, view in request.views(request.allocate()).items()}
-    fabric = MpiFabric(world.comm, {rank: rank for rank in range(world.size)})
+    rank_of = {rank: rank for rank in range(world.size)}
+    over_mpi = MpiFabric(world.comm, rank_of)
+    shared = share_links(world, rank_of, _described(world.size - 1, groups, request, reply))
+    fabric = RankFabric(world.rank, rank_of, InProcessFabric(), over_mpi, shared)
     bare = _Bare(world, groups, request, reply, observation)
     ways: dict[str, Way] = {
-        "channels": _serve(world, fabric, groups, request, reply)
-        if world.rank == 0
-        else _ask(world, fabric, groups, request, reply, observation),
+        "channels": _way(world, fabric, groups, request, reply, observation),
+        "channels over MPI": _way(world, over_mpi, groups, request, reply, observation),
         "bare mpi4py": bare,
     }
     if case["zeromq"]:
@@ -88,12 +94,32 @@ def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _way(
+    world: MpiWorld,
+    fabric: Fabric,
+    groups: int,
+    request: Layout,
+    reply: Layout,
+    observation: Mapping[str, np.ndarray[Any, Any]],
+) -> Way:
+    if world.rank == 0:
+        return _serve(world, fabric, groups, request, reply)
+    return _ask(world, fabric, groups, request, reply, observation)
+
+
+def _described(actors: int, groups: int, request: Layout, reply: Layout) -> list[Rows]:
+    """Both ends of all links, for a node's shared memory."""
+    ends = [(actor, group) for actor in range(1, 1 + actors) for group in range(groups)]
+    requests = Rows(tuple(_link(Stream.REQUESTS, *end) for end in ends), request, 1)
+    return [requests, *(Rows((_link(Stream.REPLIES, *end),), reply, _REPLY_SLOTS) for end in ends)]
+
+
 def _link(stream: Stream, actor: int, group: int) -> Link:
     source, destination = (actor, 0) if stream is Stream.REQUESTS else (0, actor)
     return Link(stream, source, destination, (actor - 1) * 64 + group)
 
 
-def _serve(world: MpiWorld, fabric: MpiFabric, groups: int, request: Layout, reply: Layout) -> Way:
+def _serve(world: MpiWorld, fabric: Fabric, groups: int, request: Layout, reply: Layout) -> Way:
     ends = [(actor, group) for actor in range(1, world.size) for group in range(groups)]
     inbox = fabric.inbox([_link(Stream.REQUESTS, *end) for end in ends], request)
     outboxes = [
@@ -149,7 +175,7 @@ class _Seat:
 
 def _ask(
     world: MpiWorld,
-    fabric: MpiFabric,
+    fabric: Fabric,
     groups: int,
     request: Layout,
     reply: Layout,
@@ -165,6 +191,7 @@ def _ask(
     ]
 
     def ask(count: int) -> None:
+        waiting = list(seats)
         for seat in seats:
             seat.answered = 0
             seat.ask()
@@ -172,13 +199,15 @@ def _ask(
         def poll() -> bool:
             busy = False
             for seat in seats:
-                if seat.answered < count and seat.is_answered():
+                if seat.is_answered():
                     busy = True
                     if seat.answered < count:
                         seat.ask()
+                    else:
+                        waiting.remove(seat)
             return busy
 
-        poll_until(lambda: all(seat.answered == count for seat in seats), poll, INFERENCE)
+        poll_until(lambda: not waiting, poll, INFERENCE)
 
     return ask
 

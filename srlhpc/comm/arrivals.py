@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from srlhpc.comm.channel import Flags, Header, Message
-
-_FLAGS, _LAST = int(Header.FLAGS), int(Flags.LAST)
+from srlhpc.comm.channel import Message
 
 
 class Arrivals:
@@ -19,25 +17,26 @@ class Arrivals:
     def __init__(self, sources: Sequence[int]) -> None:
         self._sources = list(sources)
         self._open = set(range(len(self._sources)))
-        self._ready: deque[Message] = deque()
+        self.ready: deque[Message] = deque()
+        """Not yet taken, oldest first."""
 
     def is_open(self, place: int) -> bool:
         """Whether the link may still bring messages."""
         return place in self._open
 
-    def deliver(self, place: int, message: Message) -> bool:
+    def deliver(self, place: int, message: Message, *, is_last: bool) -> bool:
         """Takes in what landed; false if its slot may receive again at once (LAST, or a forgotten sender)."""
         if place not in self._open:
             return False
-        if message.header.item(_FLAGS) & _LAST:
+        if is_last:
             self._open.discard(place)
             return False
-        self._ready.append(message)
+        self.ready.append(message)
         return True
 
     def take(self) -> Message | None:
         """The oldest message not yet taken."""
-        return self._ready.popleft() if self._ready else None
+        return self.ready.popleft() if self.ready else None
 
     def forget(self, sender: int) -> list[int]:
         """Closes the open links of a dead sender and returns their places; what has landed can still be taken."""
@@ -47,4 +46,4 @@ class Arrivals:
 
     @property
     def is_finished(self) -> bool:
-        return not self._open and not self._ready
+        return not self._open and not self.ready

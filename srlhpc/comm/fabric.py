@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox
+from srlhpc.comm.node_fabric import NodeFabric
 from srlhpc.data.layout import Layout
 
 
@@ -16,9 +17,18 @@ class RankFabric(Fabric):
         rank_of: address of every role to its rank.
         local: carries what stays here.
         remote: carries the rest; None where there are no other ranks.
+        node: carries the links that it knows of, to ranks that share memory with this one.
     """
 
-    def __init__(self, rank: int, rank_of: Mapping[int, int], local: Fabric, remote: Fabric | None) -> None:
+    def __init__(
+        self,
+        rank: int,
+        rank_of: Mapping[int, int],
+        local: Fabric,
+        remote: Fabric | None,
+        node: NodeFabric | None = None,
+    ) -> None:
+        self._node = node
         self._rank = rank
         self._rank_of = rank_of
         self._local = local
@@ -43,5 +53,7 @@ class RankFabric(Fabric):
     def _way(self, link: Link) -> Fabric:
         if self._rank_of[link.source] == self._rank_of[link.destination]:
             return self._local
+        if self._node is not None and self._node.carries(link):
+            return self._node
         assert self._remote is not None, f"{link} leaves the only rank"
         return self._remote

@@ -141,7 +141,7 @@ class _InProcessInbox(Inbox):
         sent = self._wires[place].under_way.popleft()
         slot.buffer[: sent.size_bytes] = sent.message.buffer[: sent.size_bytes]
         sent.received()
-        return self._arrivals.deliver(place, slot)
+        return self._arrivals.deliver(place, slot, is_last=bool(slot.header[Header.FLAGS] & Flags.LAST))
 
 
 class _RowInbox(_InProcessInbox):

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from srlhpc.comm.arrivals import Arrivals
-from srlhpc.comm.channel import Header, Inbox, Message
+from srlhpc.comm.channel import Flags, Header, Inbox, Message
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.mpi_outbox import LOST, SEQUENCE_SHIFT
 from srlhpc.data.layout import Layout
@@ -185,5 +185,6 @@ class MpiPoolInbox(Inbox):
         self._early[place].clear()
 
     def _deliver(self, place: int, message: Message) -> None:
-        if not self._arrivals.deliver(place, message):
+        is_last = bool(message.header.item(_FLAGS) & Flags.LAST)
+        if not self._arrivals.deliver(place, message, is_last=is_last):
             self._receives.give(message.slot)
