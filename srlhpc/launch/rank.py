@@ -19,6 +19,7 @@ from pathlib import Path
 from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.mpi import DifferenceError, MpiFabric, MpiWorld, WorldSizeError, abort, finalize_or_exit, start_mpi
+from srlhpc.comm.node_links import share_links
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.assemble_actor import build_actor
@@ -30,7 +31,7 @@ from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.shared_memory import write_down_names
 from srlhpc.launch.start import read_plan, read_restored
-from srlhpc.launch.wiring import Wiring
+from srlhpc.launch.wiring import Wiring, inference_rows
 from srlhpc.objects import ClusterError, UserError
 from srlhpc.roles.actor import StepError
 from srlhpc.roles.coordinator import StepLostError
@@ -85,7 +86,8 @@ def main(arguments: Sequence[str]) -> int:
 def _work(made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt: AttemptPaths) -> float:
     """Plays the rank's roles to the end; returns how long to wait for the other ranks to leave MPI."""
     rank_of = {role.address: role.rank for role in made.roles}
-    fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of))
+    on_node = share_links(world, rank_of, inference_rows(made))
+    fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of), on_node)
     try:
         some_are_lost = (_coordinate if here.rank == 0 else _play)(made, here, world, fabric, paths, attempt)
     finally:

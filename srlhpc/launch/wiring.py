@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
-from srlhpc.comm.channel import Fabric, Inbox, Outbox, Stream
+from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
+from srlhpc.comm.shared_rows import Rows
 from srlhpc.launch.ranks import Plan, RolePlan
 from srlhpc.roles.group import SeatChannels
 
 _AWAITED_SLOTS = 2
 """For replies, of which one is outstanding: the one before may not have left yet."""
+
+
+_REQUEST_SLOTS = 1
+"""One request of a group is outstanding."""
+
+
+def inference_rows(plan: Plan) -> list[Rows]:
+    """All inboxes of requests and replies, as `Wiring` makes them; between ranks of a node they lie in shared memory."""
+    made = []
+    for server in plan.named("policy_server"):
+        for policy in (seat.policy for seat in plan.seats if server.policy in (None, seat.policy)):
+            links = _request_links(plan, server, policy)
+            made.append(Rows(tuple(links), plan.request_layout(policy), _REQUEST_SLOTS))
+            for reply in _reply_links(plan, server, policy):
+                made.append(Rows((reply,), plan.reply_layout(policy), _AWAITED_SLOTS))
+    return made
+
+
+def _request_links(plan: Plan, server: RolePlan, policy: str) -> list[Link]:
+    groups = plan.groups_served(server, policy)
+    return [plan.link(Stream.REQUESTS, actor, server, group, policy) for actor, group in groups]
+
+
+def _reply_links(plan: Plan, server: RolePlan, policy: str) -> list[Link]:
+    groups = plan.groups_served(server, policy)
+    return [plan.link(Stream.REPLIES, server, actor, group, policy) for actor, group in groups]
 
 
 class Wiring:
@@ -31,7 +58,9 @@ class Wiring:
         server = plan.server_of(group, policy)
         channels = SeatChannels(
             requests=fabric.outbox(
-                plan.link(Stream.REQUESTS, actor, server, group, policy), plan.request_layout(policy), slots=1
+                plan.link(Stream.REQUESTS, actor, server, group, policy),
+                plan.request_layout(policy),
+                slots=_REQUEST_SLOTS,
             ),
             replies=fabric.inbox([plan.link(Stream.REPLIES, server, actor, group, policy)], plan.reply_layout(policy)),
             blocks=None,
@@ -85,21 +114,13 @@ class Wiring:
     def serving_ends(self, server: RolePlan, policy: str) -> tuple[Inbox, dict[int, Outbox]] | None:
         """A policy server's ends: requests by group, and the outbox of each place in them; None without groups."""
         plan = self._plan
-        groups = plan.groups_served(server, policy)
-        if not groups:
+        links = _request_links(plan, server, policy)
+        if not links:
             return None
-        inbox = self._fabric.inbox(
-            [plan.link(Stream.REQUESTS, actor, server, group, policy) for actor, group in groups],
-            plan.request_layout(policy),
-        )
+        inbox = self._fabric.inbox(links, plan.request_layout(policy))
         replies = {
-            place: self._fabric.outbox(
-                plan.link(Stream.REPLIES, server, actor, group, policy),
-                plan.reply_layout(policy),
-                slots=_AWAITED_SLOTS,
-                synchronous=False,
-            )
-            for place, (actor, group) in enumerate(groups)
+            place: self._fabric.outbox(link, plan.reply_layout(policy), slots=_AWAITED_SLOTS, synchronous=False)
+            for place, link in enumerate(_reply_links(plan, server, policy))
         }
         return inbox, replies
 

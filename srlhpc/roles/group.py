@@ -162,6 +162,9 @@ class SeatRecorder:
         if self._reply is None:
             self.channels.replies.poll()
             self._reply = self.channels.replies.take()
+        if self.channels.blocks is not None:
+            # Replies may come without MPI, and a block under way moves only while its sender calls MPI.
+            self.channels.blocks.poll()
         return self._reply is not None
 
     def act(self, actions: Array) -> None:

@@ -1,4 +1,7 @@
-"""One rank of a world in which rank 2 kills itself in mid-message: `... mpi_death POOL FOLDER` (POOL 0: rows)."""
+"""One rank of a world in which rank 2 kills itself in mid-message: `... mpi_death WAY FOLDER`.
+
+WAY: `rows`, `pool`, or `shared` for rows in memory that the ranks share.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,15 @@ from pathlib import Path
 
 from srlhpc.comm.channel import Fabric, Inbox, Outbox
 from srlhpc.comm.mpi import MpiFabric, finalize_or_exit, start_mpi
+from srlhpc.comm.node_links import share_links
+from srlhpc.comm.shared_rows import Rows
 from tests.comm.scenarios import NUMBER, SENDERS, WIDE, links
 
 SURVIVOR, VICTIM = SENDERS
 SURVIVOR_MESSAGES = 300
 VICTIM_MESSAGES = 20
 SILENCE_SECONDS = 0.3
+SLOTS, POOL_SLOTS = 3, 6
 
 
 def send(outbox: Outbox, number: int) -> None:
@@ -70,18 +76,20 @@ def receive(inbox: Inbox) -> dict[str, object]:
     }
 
 
-def main(pool: int, folder: str) -> None:
+def main(way: str, folder: str) -> None:
     logging.basicConfig()
     world = start_mpi(3, timeout_seconds=30)
-    fabric: Fabric = MpiFabric(world.comm, {address: address for address in range(3)})
+    rank_of = {address: address for address in range(3)}
+    node = share_links(world, rank_of, [Rows(tuple(links()), WIDE, SLOTS)]) if way == "shared" else None
+    fabric: Fabric = MpiFabric(world.comm, rank_of) if node is None else node
     if world.rank == 0:
-        result = receive(fabric.inbox(links(), WIDE, pool=pool or None))
+        result = receive(fabric.inbox(links(), WIDE, pool=POOL_SLOTS if way == "pool" else None))
         Path(folder, "result.json").write_text(json.dumps(result))
     else:
-        outbox = fabric.outbox(links()[world.rank - 1], WIDE, slots=3)
+        outbox = fabric.outbox(links()[world.rank - 1], WIDE, slots=SLOTS)
         (survive if world.rank == SURVIVOR else die)(outbox)
     finalize_or_exit(world, 0.5)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(sys.argv[1], sys.argv[2])

@@ -1,4 +1,6 @@
-"""One rank of a play over MPI: `python -m tests.comm.mpi_scenario PLAY FOLDER`, under mpiexec -n 3."""
+"""One rank of a play over MPI: `python -m tests.comm.mpi_scenario PLAY FOLDER [shared]`, under mpiexec -n 3.
+
+With `shared`, rows lie in memory that the ranks share."""
 
 from __future__ import annotations
 
@@ -7,13 +9,20 @@ import sys
 import time
 from pathlib import Path
 
+from srlhpc.comm.fabric import RankFabric
+from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.mpi import MpiFabric, finalize_or_exit, start_mpi
+from srlhpc.comm.node_links import share_links
 from tests.comm.scenarios import PLAYS, RECEIVER, SENDERS
+from tests.comm.shared_fabric import rows_of
 
 
-def main(play: str, folder: str) -> None:
+def main(play: str, folder: str, is_shared: bool) -> None:
     world = start_mpi(3, timeout_seconds=30)
-    fabric = MpiFabric(world.comm, {address: address for address in (RECEIVER, *SENDERS)})
+    rank_of = {address: address for address in (RECEIVER, *SENDERS)}
+    node = share_links(world, rank_of, rows_of(PLAYS[play])) if is_shared else None
+    assert (node is not None) == is_shared
+    fabric = RankFabric(world.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of), node)
     role = PLAYS[play](fabric, world.rank)
     while True:
         try:
@@ -27,4 +36,4 @@ def main(play: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1], sys.argv[2], "shared" in sys.argv[3:])

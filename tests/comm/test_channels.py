@@ -12,6 +12,7 @@ import pytest
 from srlhpc.comm.inproc import InProcessFabric
 from tests.comm.launching import run_ranks
 from tests.comm.scenarios import PLAYS, RECEIVER, SENDERS, run_in_process
+from tests.comm.shared_fabric import SharedRowsFabric, rows_of
 
 Perform = Callable[[str], dict[int, Any]]
 
@@ -19,6 +20,7 @@ Perform = Callable[[str], dict[int, Any]]
 @pytest.fixture(
     params=[
         pytest.param(0, id="in_process"),
+        pytest.param(-1, id="shared_memory"),
         pytest.param(1, id="mpi", marks=pytest.mark.mpi),
         pytest.param(3, id="mpi_3_nodes", marks=pytest.mark.mpi),
     ]
@@ -33,7 +35,16 @@ def perform(request: pytest.FixtureRequest, tmp_path: Path) -> Perform:
     def in_process(play: str) -> dict[int, Any]:
         return run_in_process(PLAYS[play], InProcessFabric())
 
-    return over_mpi if request.param else in_process
+    def in_shared_memory(play: str) -> dict[int, Any]:
+        return run_in_process(PLAYS[play], SharedRowsFabric(rows_of(PLAYS[play])))
+
+    return {0: in_process, -1: in_shared_memory}.get(request.param, over_mpi)
+
+
+@pytest.mark.mpi
+def test_processes_of_a_node_exchange_messages_in_memory_that_they_share(tmp_path: Path) -> None:
+    run_ranks(3, "tests.comm.mpi_scenario", "order-rows", str(tmp_path), "shared")
+    assert json.loads((tmp_path / f"{RECEIVER}.json").read_text()) == {"1": list(range(60)), "2": list(range(60))}
 
 
 @pytest.mark.parametrize("play", ["order-rows", "order-pool", "order-small-rows", "order-small-pool"])

@@ -12,12 +12,11 @@ from tests.comm.mpi_death import SURVIVOR_MESSAGES, VICTIM_MESSAGES
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("nodes", [1, 3])
-@pytest.mark.parametrize("pool", [0, 6], ids=["rows", "pool"])
+@pytest.mark.parametrize(("way", "nodes"), [("rows", 1), ("rows", 3), ("pool", 1), ("pool", 3), ("shared", 1)])
 def test_receiver_goes_on_with_the_others_and_finishes_when_a_sender_is_killed(
-    pool: int, nodes: int, tmp_path: Path
+    way: str, nodes: int, tmp_path: Path
 ) -> None:
-    run_ranks(3, "tests.comm.mpi_death", str(pool), str(tmp_path), survive=True, nodes=nodes)
+    run_ranks(3, "tests.comm.mpi_death", way, str(tmp_path), survive=True, nodes=nodes)
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["survivor"] == list(range(SURVIVOR_MESSAGES))
     assert result["victim"] == list(range(len(result["victim"])))
