@@ -29,10 +29,14 @@ class Arrivals:
         if place not in self._open:
             return False
         if is_last:
-            self._open.discard(place)
+            self.end(place)
             return False
         self.ready.append(message)
         return True
+
+    def end(self, place: int) -> None:
+        """Nothing follows on this link."""
+        self._open.discard(place)
 
     def take(self) -> Message | None:
         """The oldest message not yet taken."""

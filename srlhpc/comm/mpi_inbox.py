@@ -26,7 +26,7 @@ class PostedReceives:
     """
 
     def __init__(self, comm: MPI.Comm, slots: Sequence[Message], sources: Sequence[int], tags: Sequence[int]) -> None:
-        self._headers = [memoryview(slot.header) for slot in slots]
+        self._headers = [slot.header.data for slot in slots]
         self._persistent = [
             comm.Recv_init([slot.buffer, MPI.BYTE], source, tag)
             for slot, source, tag in zip(slots, sources, tags, strict=True)
@@ -113,7 +113,7 @@ class MpiRowInbox(Inbox):
         self, comm: MPI.Comm, layout: Layout, senders: Sequence[int], ranks: Sequence[int], tags: Sequence[int]
     ) -> None:
         self._rows = [Message.allocate(layout, place) for place in range(len(senders))]
-        self._headers = [memoryview(row.header) for row in self._rows]
+        self._headers = [row.header.data for row in self._rows]
         self._arrivals = Arrivals(senders)
         self._receives = PostedReceives(comm, self._rows, ranks, tags)
 

@@ -41,7 +41,7 @@ class MpiOutbox(Outbox):
         self._begin = comm.Issend if synchronous else comm.Isend
         self._messages = [Message.allocate(layout, slot) for slot in range(slots)]
         self._messages.append(Message.allocate(Layout.of(()), slots))
-        self._headers = [memoryview(message.header) for message in self._messages]
+        self._headers = [message.header.data for message in self._messages]
         prepare = comm.Ssend_init if synchronous else comm.Send_init
         requests = [prepare([m.buffer, MPI.BYTE], rank, tag) for m in self._messages[:-1]]
         self._persistent = [request for request in requests if isinstance(request, MPI.Prequest)]

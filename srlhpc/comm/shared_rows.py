@@ -3,8 +3,8 @@
     memory of one inbox, for its L links:  heads [L] | per link: tail, entries | per link: slots + 1 buffers
 
 A sender writes a free buffer, puts the buffer's number into the next entry, and raises its head: how many messages it
-has sent. The receiver raises its tail: how many have landed. It lands one message of a link at a time, and the next when
-that one is released, so of slots + 1 buffers one is the receiver's row and the others are the outbox's slots.
+has sent. The receiver raises its tail: how many have landed. It lands one message of a link at a time, and the next
+when that one is released, so of slots + 1 buffers one is the receiver's row and the others are the outbox's slots.
 Every number has one writer. A fence stands between a message and the head that announces it, and between a head and the
 message that it announces; the latter also keeps a tail behind what was read of the message before.
 """
@@ -12,7 +12,6 @@ message that it announces; the latter also keeps a tail behind what was read of 
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +27,8 @@ Fence = Callable[[], None] | None
 
 _LAST = -1
 """Instead of the number of a buffer: no message follows."""
+_NONE = 1 << 62
+"""More messages than a link can bring."""
 _LINE_ITEMS = ALIGNMENT_BYTES // 8
 
 
@@ -58,14 +59,15 @@ class RowMemory:
         self.rows = rows
         links, entries = len(rows.links), _whole_lines(rows.slots + 2)
         counts = buffer[: _counts_items(rows) * 8].view(np.int64)
-        self.heads = memoryview(counts[:links])
+        self.heads = counts[:links].data
         """Messages that each link has sent."""
         lines = counts[_whole_lines(links) :].reshape(links, _LINE_ITEMS + entries)
-        self.tails = [memoryview(line[:1]) for line in lines]
+        self.tails = [line[:1].data for line in lines]
         """Of each link: messages that have landed."""
-        self.entries = [memoryview(line[_LINE_ITEMS : _LINE_ITEMS + rows.slots + 2]) for line in lines]
+        self.entries = [line[_LINE_ITEMS : _LINE_ITEMS + rows.slots + 2].data for line in lines]
         """Of each link: the buffers of the messages sent, in a ring."""
-        self._buffers = buffer[counts.nbytes :].reshape(links, rows.slots + 1, rows.layout.size_bytes)
+        buffers = buffer[counts.nbytes : self.size_bytes(rows)]
+        self._buffers = buffers.reshape(links, rows.slots + 1, rows.layout.size_bytes)
 
     @staticmethod
     def size_bytes(rows: Rows) -> int:
@@ -88,42 +90,35 @@ class SharedOutbox(Outbox):
 
     def __init__(self, memory: RowMemory, place: int, fence: Fence) -> None:
         self._messages = memory.sender_messages(place)
-        self._slots, self._ring = memory.rows.slots, memory.rows.slots + 2
         self._heads, self._place = memory.heads, place
-        self._tail, self._entries = memory.tails[place], memory.entries[place]
+        self._tail, self._entries, self._ring = memory.tails[place], memory.entries[place], memory.rows.slots + 2
         self._fence = fence
-        self._free = deque(range(self._slots + 1))
-        self._under_way: deque[int] = deque()
-        """Buffers from the last one that landed on: that one is the receiver's until the next has landed."""
-        self._sent = self._seen_tail = self._held = 0
+        # As if the last buffer had carried a message before the first, which the receiver still holds.
+        self._free, self._entries[-1] = self._messages[:-1], self._messages[-1].slot
+        self._released = -1
+        """Number of the newest message that the receiver holds: those before it are released."""
+        self._sent = 0
         self._said_last = self._abandoned = False
 
     def acquire(self) -> Message | None:
-        if self._sent != self._seen_tail:
-            self.poll()
-        if self._sent - self._seen_tail + self._held >= self._slots or self._abandoned:
-            return None
-        self._held += 1
-        return self._messages[self._free.popleft()]
+        free = self._free
+        return free.pop() if free or self.poll() else None
 
     def send(self, message: Message, size_bytes: int | None = None) -> None:  # noqa: ARG002
         assert not self._said_last, "nothing follows LAST"
-        self._held -= 1
-        if not self._abandoned:
-            self._put(message.slot)
+        self._put(message.slot)
 
     def poll(self) -> bool:
-        tail = self._tail[0]
-        if tail == self._seen_tail:
+        newest = self._tail[0] - 1
+        if newest == self._released or self._abandoned:
             return False
-        # What landed before the newest has been released.
-        for _ in range(len(self._under_way) - (self._sent - tail) - 1):
-            self._free.append(self._under_way.popleft())
-        self._seen_tail = tail
+        for number in range(self._released, newest):
+            self._free.append(self._messages[self._entries[number % self._ring]])
+        self._released = newest
         return True
 
     def send_last(self) -> bool:
-        if not (self._said_last or self._abandoned):
+        if not self._said_last:
             self._put(_LAST)
         self._said_last = True
         return True
@@ -134,11 +129,13 @@ class SharedOutbox(Outbox):
 
     def abandon(self) -> None:
         self._abandoned = True
+        self._free.clear()
 
     def _put(self, buffer: int) -> None:
+        if self._abandoned:
+            return
         sent = self._sent
         self._entries[sent % self._ring] = buffer
-        self._under_way.append(buffer)
         if self._fence is not None:
             self._fence()
         self._heads[self._place] = self._sent = sent + 1
@@ -155,22 +152,23 @@ class SharedRowInbox(Inbox):
         self._tails, self._entries, self._ring = memory.tails, memory.entries, memory.rows.slots + 2
         self._fence = fence
         self._arrivals = Arrivals([link.source for link in links])
+        self._ready = self._arrivals.ready
         self._landed = [0] * len(links)
-        self._occupied = [False] * len(links)
-        self._seen = self._all_heads.tobytes() if not links else b""
+        self._awaited = [0] * len(links)
+        """Head of each link beyond which a message can land: none while its row is taken."""
+        self._seen = b""
 
     def poll(self) -> bool:
         seen = self._all_heads.tobytes()
         if seen == self._seen:
             return False
         self._seen = seen
-        landed, occupied = self._landed, self._occupied
-        arrived = False
+        awaited, arrived = self._awaited, False
         for place, head in enumerate(self._unpack(seen)):
-            if head == landed[place] or occupied[place]:
+            if head <= awaited[place]:
                 continue
             # Read by itself: a copy of many numbers need not be one of whole numbers.
-            if self._heads[place] > landed[place]:
+            if self._heads[place] > awaited[place]:
                 self._land(place)
                 arrived = True
             else:
@@ -178,19 +176,19 @@ class SharedRowInbox(Inbox):
         return arrived
 
     def take(self) -> Message | None:
-        ready = self._arrivals.ready
-        return ready.popleft() if ready else None
+        return self._ready.popleft() if self._ready else None
 
     def release(self, message: Message) -> None:
         place = message.slot
-        assert self._occupied[place], "released twice"
-        self._occupied[place] = False
-        if self._heads[place] != self._landed[place]:
+        landed = self._landed[place]
+        assert self._awaited[place] == _NONE, "released twice"
+        self._awaited[place] = landed
+        if self._heads[place] != landed:
             self._seen = b""
 
     def forget(self, sender: int) -> None:
         for place in self._arrivals.forget(sender):
-            self._occupied[place] = True
+            self._awaited[place] = self._landed[place] = _NONE
 
     @property
     def is_finished(self) -> bool:
@@ -200,13 +198,16 @@ class SharedRowInbox(Inbox):
         """Nothing is posted, so nothing needs to be cancelled."""
 
     def _land(self, place: int) -> None:
-        number = self._landed[place]
         if self._fence is not None:
             self._fence()
+        number = self._landed[place]
         buffer = self._entries[place][number % self._ring]
         self._landed[place] = self._tails[place][0] = number + 1
-        self._occupied[place] = True
-        self._arrivals.deliver(place, self._messages[place][buffer], is_last=buffer == _LAST)
+        self._awaited[place] = _NONE
+        if buffer != _LAST:
+            self._ready.append(self._messages[place][buffer])
+        else:
+            self._arrivals.end(place)
 
 
 def _counts_items(rows: Rows) -> int:

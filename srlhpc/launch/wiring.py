@@ -17,7 +17,7 @@ _REQUEST_SLOTS = 1
 
 
 def inference_rows(plan: Plan) -> list[Rows]:
-    """All inboxes of requests and replies, as `Wiring` makes them; between ranks of a node they lie in shared memory."""
+    """All inboxes of requests and replies, as `Wiring` makes them: between ranks of a node they share memory."""
     made = []
     for server in plan.named("policy_server"):
         for policy in (seat.policy for seat in plan.seats if server.policy in (None, seat.policy)):

@@ -12,7 +12,7 @@ from srlhpc.environment import Spaces
 from srlhpc.launch.plan import plan
 from srlhpc.launch.plan_table import memory_bytes, plan_table
 from srlhpc.launch.ranks import Plan, RolePlan
-from srlhpc.launch.wiring import Wiring
+from srlhpc.launch.wiring import Wiring, inference_rows
 from srlhpc.specs.experiment import ExperimentSpec
 from tests.launch.making_runs import settings
 from tests.launch.recording_fabric import RecordingFabric
@@ -156,6 +156,9 @@ def test_every_link_has_two_ends_with_one_layout(kind: str, lag: int | None) -> 
     wiring.coordinator_ends()
     assert fabric.outboxes == fabric.inboxes
     assert {link.stream for link in fabric.outboxes} >= {Stream.BLOCKS, Stream.REQUESTS, Stream.REPLIES, Stream.REPORTS}
+    described = {link: rows.layout.digest for rows in inference_rows(plan) for link in rows.links}
+    inference = {link for link in fabric.outboxes if link.stream in (Stream.REQUESTS, Stream.REPLIES)}
+    assert described == {link: fabric.outboxes[link] for link in inference}
 
 
 def _wire_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
