@@ -64,8 +64,10 @@ class MpiOutbox(Outbox):
     def poll(self) -> bool:
         freed = False
         while self._under_way and (slots := self._completed()):
-            self._under_way.difference_update(slots)
-            self._free.extend(slot for slot in slots if slot < len(self._persistent))
+            for slot in slots:
+                self._under_way.remove(slot)
+                if slot < len(self._persistent):
+                    self._free.append(slot)
             freed = True
         return freed
 
