@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import platform
@@ -12,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Link
-from srlhpc.comm.mpi import MpiWorld, all_gather, wait
+from srlhpc.comm.mpi import RENDEZVOUS_TAG, MpiWorld, wait
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.node_fabric import NodeFabric
 from srlhpc.comm.shared_rows import Fence, RowMemory, Rows
 
-_GROUP_TAG = 8191
-"""Of the communicator that shares the memory; those of `share_on_node` are numbers of policies."""
 _TOKEN_BYTES = 64
 """Random bytes before everything else, by which a rank knows that it has opened the right file."""
+_LIMIT_SECONDS = 300.0
 
 
 def share_links(world: MpiWorld, rank_of: Mapping[int, int], all_rows: Sequence[Rows]) -> NodeFabric | None:
@@ -38,8 +36,7 @@ def share_links(world: MpiWorld, rank_of: Mapping[int, int], all_rows: Sequence[
     ends = {rank_of[end] for rows in here for link in rows.links for end in (link.source, link.destination)}
     if world.rank not in ends:
         return None
-    comm = world.comm.Create_group(world.comm.Get_group().Incl(sorted(ends)), _GROUP_TAG)
-    buffer = _shared_buffer(comm, sum(map(RowMemory.size_bytes, here)))
+    buffer = _shared_buffer(world, sorted(ends), sum(map(RowMemory.size_bytes, here)))
     return None if buffer is None else NodeFabric(here, buffer, _fence())
 
 
@@ -51,30 +48,49 @@ def _on_node(world: MpiWorld, rank_of: Mapping[int, int], rows: Rows) -> Rows:
     return Rows(tuple(link for link in rows.links if is_here(link)), rows.layout, rows.slots)
 
 
-def _shared_buffer(comm: MPI.Intracomm, size_bytes: int, timeout_seconds: float = 300.0) -> NDArray[np.uint8] | None:
-    """Zeroed memory that all ranks see; None, on all of them, where one of them cannot.
+def _shared_buffer(world: MpiWorld, members: Sequence[int], size_bytes: int) -> NDArray[np.uint8] | None:
+    """Zeroed memory that all members see; None, on all of them, where one of them cannot.
 
-    A file without a name: nothing is left behind, however the ranks end.
+    A file without a name: nothing is left behind, however the ranks end. Messages that are polled make it known, since
+    hundreds of ranks that meet inside MPI would spin there.
     """
-    facts = np.zeros(3, np.int64)
-    token = np.zeros(_TOKEN_BYTES, np.uint8)
-    memory: mmap.mmap | None = None
-    if comm.Get_rank() == 0:
-        with contextlib.suppress(OSError, AttributeError):
-            descriptor = os.memfd_create("srlhpc")
-            os.posix_fallocate(descriptor, 0, _TOKEN_BYTES + size_bytes)
-            memory = mmap.mmap(descriptor, _TOKEN_BYTES + size_bytes)
-            memory[:_TOKEN_BYTES] = os.urandom(_TOKEN_BYTES)
-            facts[:] = os.getpid(), descriptor, 1
-            token[:] = np.frombuffer(memory[:_TOKEN_BYTES], np.uint8)
-    wait(comm.Ibcast([facts, MPI.INT64_T]), timeout_seconds)
-    wait(comm.Ibcast([token, MPI.BYTE]), timeout_seconds)
-    if comm.Get_rank() != 0 and facts[2]:
-        memory = _opened(f"/proc/{facts[0]}/fd/{facts[1]}", size_bytes, token.tobytes())
-    has_it = all_gather(comm, np.array([memory is not None], np.uint8), timeout_seconds)
-    if comm.Get_rank() == 0 and memory is not None:
-        os.close(int(facts[1]))
-    return np.frombuffer(memory, np.uint8)[_TOKEN_BYTES:] if memory is not None and has_it.all() else None
+    first, others = members[0], members[1:]
+    memory: mmap.mmap | None
+    if world.rank == first:
+        memory, descriptor = _made(size_bytes)
+        place = np.array([os.getpid(), descriptor], np.int64)
+        token = np.frombuffer(memory[:_TOKEN_BYTES] if memory else bytes(_TOKEN_BYTES), np.uint8)
+        _tell(world, others, np.concatenate([place.view(np.uint8), token]))
+        all_have_it = np.array([memory is not None], np.uint8)
+        for rank in others:
+            all_have_it &= _hear(world, rank, 1)
+        _tell(world, others, all_have_it)
+        if memory is not None:
+            os.close(descriptor)
+    else:
+        facts = _hear(world, first, 16 + _TOKEN_BYTES)
+        process, descriptor = facts[:16].view(np.int64)
+        memory = _opened(f"/proc/{process}/fd/{descriptor}", size_bytes, facts[16:].tobytes())
+        _tell(world, [first], np.array([memory is not None], np.uint8))
+        all_have_it = _hear(world, first, 1)
+    return np.frombuffer(memory, np.uint8)[_TOKEN_BYTES:] if memory is not None and all_have_it[0] else None
+
+
+def _made(size_bytes: int) -> tuple[mmap.mmap | None, int]:
+    """New memory behind a token, and the descriptor of its file; None and -1 where there is none."""
+    try:
+        descriptor = os.memfd_create("srlhpc")
+    except (OSError, AttributeError):
+        return None, -1
+    try:
+        # At once, so that too little memory is an error here and not a signal later.
+        os.posix_fallocate(descriptor, 0, _TOKEN_BYTES + size_bytes)
+        memory = mmap.mmap(descriptor, _TOKEN_BYTES + size_bytes)
+    except OSError:
+        os.close(descriptor)
+        return None, -1
+    memory[:_TOKEN_BYTES] = os.urandom(_TOKEN_BYTES)
+    return memory, descriptor
 
 
 def _opened(path: str, size_bytes: int, token: bytes) -> mmap.mmap | None:
@@ -89,6 +105,17 @@ def _opened(path: str, size_bytes: int, token: bytes) -> mmap.mmap | None:
     finally:
         os.close(descriptor)
     return memory if memory[:_TOKEN_BYTES] == token else None
+
+
+def _tell(world: MpiWorld, ranks: Sequence[int], content: NDArray[np.uint8]) -> None:
+    for request in [world.comm.Isend([content, MPI.BYTE], rank, RENDEZVOUS_TAG) for rank in ranks]:
+        wait(request, _LIMIT_SECONDS)
+
+
+def _hear(world: MpiWorld, rank: int, size_bytes: int) -> NDArray[np.uint8]:
+    content = np.zeros(size_bytes, np.uint8)
+    wait(world.comm.Irecv([content, MPI.BYTE], rank, RENDEZVOUS_TAG), _LIMIT_SECONDS)
+    return content
 
 
 def _fence() -> Fence:

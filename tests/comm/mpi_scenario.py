@@ -1,6 +1,7 @@
-"""One rank of a play over MPI: `python -m tests.comm.mpi_scenario PLAY FOLDER [shared]`, under mpiexec -n 3.
+"""One rank of a play over MPI: `python -m tests.comm.mpi_scenario PLAY FOLDER [MEMORY]`, under mpiexec -n 3.
 
-With `shared`, rows lie in memory that the ranks share."""
+MEMORY `shared`: rows lie in memory that the ranks share. `refused`: the last rank cannot open it.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +10,21 @@ import sys
 import time
 from pathlib import Path
 
+from srlhpc.comm import node_links
 from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.mpi import MpiFabric, finalize_or_exit, start_mpi
-from srlhpc.comm.node_links import share_links
 from tests.comm.scenarios import PLAYS, RECEIVER, SENDERS
 from tests.comm.shared_fabric import rows_of
 
 
-def main(play: str, folder: str, is_shared: bool) -> None:
+def main(play: str, folder: str, memory: str) -> None:
     world = start_mpi(3, timeout_seconds=30)
     rank_of = {address: address for address in (RECEIVER, *SENDERS)}
-    node = share_links(world, rank_of, rows_of(PLAYS[play])) if is_shared else None
-    assert (node is not None) == is_shared
+    if memory == "refused" and world.rank == SENDERS[-1]:
+        node_links._opened = lambda *_: None
+    node = node_links.share_links(world, rank_of, rows_of(PLAYS[play])) if memory else None
+    assert (node is not None) == (memory == "shared")
     fabric = RankFabric(world.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of), node)
     role = PLAYS[play](fabric, world.rank)
     while True:
@@ -36,4 +39,4 @@ def main(play: str, folder: str, is_shared: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], "shared" in sys.argv[3:])
+    main(sys.argv[1], sys.argv[2], "".join(sys.argv[3:]))

@@ -42,8 +42,11 @@ def perform(request: pytest.FixtureRequest, tmp_path: Path) -> Perform:
 
 
 @pytest.mark.mpi
-def test_processes_of_a_node_exchange_messages_in_memory_that_they_share(tmp_path: Path) -> None:
-    run_ranks(3, "tests.comm.mpi_scenario", "order-rows", str(tmp_path), "shared")
+@pytest.mark.parametrize("memory", ["shared", "refused"])
+def test_processes_of_a_node_exchange_messages_whether_or_not_they_can_share_memory(
+    memory: str, tmp_path: Path
+) -> None:
+    run_ranks(3, "tests.comm.mpi_scenario", "order-rows", str(tmp_path), memory)
     assert json.loads((tmp_path / f"{RECEIVER}.json").read_text()) == {"1": list(range(60)), "2": list(range(60))}
 
 
