@@ -1,6 +1,6 @@
 """Links through shared memory: one process writes a message in place, another reads it there; nothing is copied.
 
-    memory of one inbox, for its L links:  heads [L] | per link: tail, entries | per link: slots + 1 buffers
+    memory of one inbox, of each of its links:  head, entries | of each link: tail | of each link: slots + 1 buffers
 
 A sender writes a free buffer, puts the buffer's number into the next entry, and raises its head: how many messages it
 has sent. The receiver raises its tail: how many have landed. It lands one message of a link at a time, and the next
@@ -57,15 +57,14 @@ class RowMemory:
 
     def __init__(self, rows: Rows, buffer: NDArray[np.uint8]) -> None:
         self.rows = rows
-        links, entries = len(rows.links), _whole_lines(rows.slots + 2)
+        links, items = len(rows.links), _sender_items(rows)
         counts = buffer[: _counts_items(rows) * 8].view(np.int64)
-        self.heads = counts[:links].data
-        """Messages that each link has sent."""
-        lines = counts[_whole_lines(links) :].reshape(links, _LINE_ITEMS + entries)
-        self.tails = [line[:1].data for line in lines]
+        self.said = counts[: links * items].data
+        """What the senders write: of each link, how many messages it has sent, and in which buffers, in a ring."""
+        self.senders = [line.data for line in counts[: links * items].reshape(links, items)]
+        """The same by link. A head and its entries are mostly one line of the processor's cache."""
+        self.tails = [line[:1].data for line in counts[links * items :].reshape(links, _LINE_ITEMS)]
         """Of each link: messages that have landed."""
-        self.entries = [line[_LINE_ITEMS : _LINE_ITEMS + rows.slots + 2].data for line in lines]
-        """Of each link: the buffers of the messages sent, in a ring."""
         buffers = buffer[counts.nbytes : self.size_bytes(rows)]
         self._buffers = buffers.reshape(links, rows.slots + 1, rows.layout.size_bytes)
 
@@ -90,37 +89,37 @@ class SharedOutbox(Outbox):
 
     def __init__(self, memory: RowMemory, place: int, fence: Fence) -> None:
         self._messages = memory.sender_messages(place)
-        self._heads, self._place = memory.heads, place
-        self._tail, self._entries, self._ring = memory.tails[place], memory.entries[place], memory.rows.slots + 2
+        self._said, self._tail, self._ring = memory.senders[place], memory.tails[place], memory.rows.slots + 2
         self._fence = fence
         # As if the last buffer had carried a message before the first, which the receiver still holds.
-        self._free, self._entries[-1] = self._messages[:-1], self._messages[-1].slot
+        self._free, self._said[self._ring] = self._messages[:-1], self._messages[-1].slot
         self._released = -1
         """Number of the newest message that the receiver holds: those before it are released."""
         self._sent = 0
-        self._said_last = self._abandoned = False
+        self._has_ended = self._abandoned = False
 
     def acquire(self) -> Message | None:
         free = self._free
         return free.pop() if free or self.poll() else None
 
     def send(self, message: Message, size_bytes: int | None = None) -> None:  # noqa: ARG002
-        assert not self._said_last, "nothing follows LAST"
-        self._put(message.slot)
+        assert not self._has_ended, "nothing follows LAST"
+        if not self._abandoned:
+            self._announce(message.slot)
 
     def poll(self) -> bool:
         newest = self._tail[0] - 1
         if newest == self._released or self._abandoned:
             return False
         for number in range(self._released, newest):
-            self._free.append(self._messages[self._entries[number % self._ring]])
+            self._free.append(self._messages[self._said[1 + number % self._ring]])
         self._released = newest
         return True
 
     def send_last(self) -> bool:
-        if not self._said_last:
-            self._put(_LAST)
-        self._said_last = True
+        if not (self._has_ended or self._abandoned):
+            self._announce(_LAST)
+        self._has_ended = True
         return True
 
     @property
@@ -131,14 +130,12 @@ class SharedOutbox(Outbox):
         self._abandoned = True
         self._free.clear()
 
-    def _put(self, buffer: int) -> None:
-        if self._abandoned:
-            return
+    def _announce(self, buffer: int) -> None:
         sent = self._sent
-        self._entries[sent % self._ring] = buffer
+        self._said[1 + sent % self._ring] = buffer
         if self._fence is not None:
             self._fence()
-        self._heads[self._place] = self._sent = sent + 1
+        self._said[0] = self._sent = sent + 1
 
 
 class SharedRowInbox(Inbox):
@@ -147,9 +144,9 @@ class SharedRowInbox(Inbox):
     def __init__(self, memory: RowMemory, fence: Fence) -> None:
         links = memory.rows.links
         self._messages = [memory.receiver_messages(place) for place in range(len(links))]
-        self._heads, self._all_heads = memory.heads, memory.heads.cast("B")
-        self._unpack = struct.Struct(f"{len(links)}q").unpack
-        self._tails, self._entries, self._ring = memory.tails, memory.entries, memory.rows.slots + 2
+        self._said, self._senders, self._tails = memory.said.cast("B"), memory.senders, memory.tails
+        self._heads_of = struct.Struct(f"q{(_sender_items(memory.rows) - 1) * 8}x" * len(links)).unpack
+        self._ring = memory.rows.slots + 2
         self._fence = fence
         self._arrivals = Arrivals([link.source for link in links])
         self._ready = self._arrivals.ready
@@ -159,16 +156,16 @@ class SharedRowInbox(Inbox):
         self._seen = b""
 
     def poll(self) -> bool:
-        seen = self._all_heads.tobytes()
+        seen = self._said.tobytes()
         if seen == self._seen:
             return False
         self._seen = seen
         awaited, arrived = self._awaited, False
-        for place, head in enumerate(self._unpack(seen)):
+        for place, head in enumerate(self._heads_of(seen)):
             if head <= awaited[place]:
                 continue
             # Read by itself: a copy of many numbers need not be one of whole numbers.
-            if self._heads[place] > awaited[place]:
+            if self._senders[place][0] > awaited[place]:
                 self._land(place)
                 arrived = True
             else:
@@ -183,7 +180,7 @@ class SharedRowInbox(Inbox):
         landed = self._landed[place]
         assert self._awaited[place] == _NONE, "released twice"
         self._awaited[place] = landed
-        if self._heads[place] != landed:
+        if self._senders[place][0] != landed:
             self._seen = b""
 
     def forget(self, sender: int) -> None:
@@ -201,7 +198,7 @@ class SharedRowInbox(Inbox):
         if self._fence is not None:
             self._fence()
         number = self._landed[place]
-        buffer = self._entries[place][number % self._ring]
+        buffer = self._senders[place][1 + number % self._ring]
         self._landed[place] = self._tails[place][0] = number + 1
         self._awaited[place] = _NONE
         if buffer != _LAST:
@@ -211,8 +208,12 @@ class SharedRowInbox(Inbox):
 
 
 def _counts_items(rows: Rows) -> int:
-    links = len(rows.links)
-    return _whole_lines(links) + links * (_LINE_ITEMS + _whole_lines(rows.slots + 2))
+    return len(rows.links) * (_sender_items(rows) + _LINE_ITEMS)
+
+
+def _sender_items(rows: Rows) -> int:
+    """A head and slots + 2 entries: the buffers, and LAST."""
+    return _whole_lines(1 + rows.slots + 2)
 
 
 def _whole_lines(items: int) -> int:

@@ -78,7 +78,7 @@ def test_slots_arrive_in_the_order_in_which_they_were_sent() -> None:
 def test_message_is_announced_only_behind_the_fence() -> None:
     memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
     announced: list[int] = []
-    fence: Fence = lambda: announced.append(memory.heads[0])  # noqa: E731
+    fence: Fence = lambda: announced.append(memory.senders[0][0])  # noqa: E731
     outbox = SharedOutbox(memory, 0, fence)
     say(outbox, 1)
     say(outbox, 2)
