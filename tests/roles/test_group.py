@@ -392,3 +392,11 @@ def test_saved_group_goes_on_with_the_same_fragment() -> None:
     assert block.header[BlockHeader.SEQUENCE] == 1
     for name, array in expected.fields.items():
         np.testing.assert_array_equal(block[name], array, err_msg=name)
+
+
+def test_waiting_actor_polls_the_blocks_that_it_has_sent() -> None:
+    play = Play(one_copy(Script(10)), default={})
+    play.run(4)
+    play.actor.poll()
+    assert play.only.recorder.channels.blocks is not None
+    assert not play.only.recorder.channels.blocks.poll(), "the slot that the trainer freed was found by the actor"
