@@ -34,7 +34,7 @@ _LARGEST_MESSAGE_BYTES = 2**31 - 1
 _DIGEST_BYTES = 16
 _RANK_BYTES = 4
 _TEXT_BYTES = 2048
-_FIRST_PAUSE_SECONDS, _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS = 200e-6, 1.2, 50e-3
+_FIRST_PAUSE_SECONDS, _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS = 1e-3, 1.5, 50e-3
 """Between polls for those who start late: hundreds of ranks that looked all the time would keep them from it."""
 _STREAM_LIMIT = 16
 """Streams that a tag can tell apart."""

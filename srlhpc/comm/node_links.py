@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import platform
+import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,10 +16,15 @@ from srlhpc.comm.mpi import RENDEZVOUS_TAG, MpiWorld, wait
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.node_fabric import NodeFabric
 from srlhpc.comm.shared_rows import Fence, RowMemory, Rows
+from srlhpc.objects import ClusterError
 
 _TOKEN_BYTES = 64
-"""Random bytes before everything else, by which a rank knows that it has opened the right file."""
+"""Random bytes at the beginning, by which a rank knows that it has opened the right file."""
+_HEAD_BYTES = 2 * _TOKEN_BYTES
+"""Before everything else: the token, and in the next line whether all ranks have the memory."""
+_UNKNOWN, _ALL_HAVE_IT, _SOME_HAVE_NOT = range(3)
 _LIMIT_SECONDS = 300.0
+_PAUSE_SECONDS = 10e-3
 
 
 def share_links(world: MpiWorld, rank_of: Mapping[int, int], all_rows: Sequence[Rows]) -> NodeFabric | None:
@@ -52,28 +58,43 @@ def _shared_buffer(world: MpiWorld, members: Sequence[int], size_bytes: int) -> 
     """Zeroed memory that all members see; None, on all of them, where one of them cannot.
 
     A file without a name: nothing is left behind, however the ranks end. Messages that are polled make it known, since
-    hundreds of ranks that meet inside MPI would spin there.
+    hundreds of ranks that meet inside MPI would spin there; what all have to wait for is then read from the memory.
     """
-    first, others = members[0], members[1:]
-    memory: mmap.mmap | None
-    if world.rank == first:
-        memory, descriptor = _made(size_bytes)
-        place = np.array([os.getpid(), descriptor], np.int64)
-        token = np.frombuffer(memory[:_TOKEN_BYTES] if memory else bytes(_TOKEN_BYTES), np.uint8)
-        _tell(world, others, np.concatenate([place.view(np.uint8), token]))
-        all_have_it = np.array([memory is not None], np.uint8)
-        for rank in others:
-            all_have_it &= _hear(world, rank, 1)
-        _tell(world, others, all_have_it)
-        if memory is not None:
-            os.close(descriptor)
-    else:
-        facts = _hear(world, first, 16 + _TOKEN_BYTES)
-        process, descriptor = facts[:16].view(np.int64)
-        memory = _opened(f"/proc/{process}/fd/{descriptor}", size_bytes, facts[16:].tobytes())
-        _tell(world, [first], np.array([memory is not None], np.uint8))
-        all_have_it = _hear(world, first, 1)
-    return np.frombuffer(memory, np.uint8)[_TOKEN_BYTES:] if memory is not None and all_have_it[0] else None
+    make = _offered if world.rank == members[0] else _taken
+    memory = make(world, members, size_bytes)
+    return None if memory is None else np.frombuffer(memory, np.uint8)[_HEAD_BYTES:]
+
+
+def _offered(world: MpiWorld, members: Sequence[int], size_bytes: int) -> mmap.mmap | None:
+    """The first rank makes the memory, and hears whether the others have it."""
+    memory, descriptor = _made(size_bytes)
+    place = np.array([os.getpid(), descriptor], np.int64)
+    token = np.frombuffer(memory[:_TOKEN_BYTES] if memory else bytes(_TOKEN_BYTES), np.uint8)
+    _tell(world, members[1:], np.concatenate([place.view(np.uint8), token]))
+    all_have_it = memory is not None
+    for rank in members[1:]:
+        all_have_it &= bool(_hear(world, rank, 1)[0])
+    if memory is None:
+        return None
+    os.close(descriptor)
+    memory[_TOKEN_BYTES] = _ALL_HAVE_IT if all_have_it else _SOME_HAVE_NOT
+    return memory if all_have_it else None
+
+
+def _taken(world: MpiWorld, members: Sequence[int], size_bytes: int) -> mmap.mmap | None:
+    """Another rank opens the memory, and says whether it has."""
+    facts = _hear(world, members[0], 16 + _TOKEN_BYTES)
+    process, descriptor = facts[:16].view(np.int64)
+    memory = _opened(f"/proc/{process}/fd/{descriptor}", size_bytes, facts[16:].tobytes())
+    _tell(world, members[:1], np.array([memory is not None], np.uint8))
+    if memory is None:
+        return None
+    deadline = time.monotonic() + _LIMIT_SECONDS
+    while (verdict := memory[_TOKEN_BYTES]) == _UNKNOWN:
+        if time.monotonic() > deadline:
+            raise ClusterError(f"not all ranks of this node have come within {_LIMIT_SECONDS:.0f} s")
+        time.sleep(_PAUSE_SECONDS)
+    return memory if verdict == _ALL_HAVE_IT else None
 
 
 def _made(size_bytes: int) -> tuple[mmap.mmap | None, int]:
@@ -84,8 +105,8 @@ def _made(size_bytes: int) -> tuple[mmap.mmap | None, int]:
         return None, -1
     try:
         # At once, so that too little memory is an error here and not a signal later.
-        os.posix_fallocate(descriptor, 0, _TOKEN_BYTES + size_bytes)
-        memory = mmap.mmap(descriptor, _TOKEN_BYTES + size_bytes)
+        os.posix_fallocate(descriptor, 0, _HEAD_BYTES + size_bytes)
+        memory = mmap.mmap(descriptor, _HEAD_BYTES + size_bytes)
     except OSError:
         os.close(descriptor)
         return None, -1
@@ -99,7 +120,7 @@ def _opened(path: str, size_bytes: int, token: bytes) -> mmap.mmap | None:
     except OSError:
         return None
     try:
-        memory = mmap.mmap(descriptor, _TOKEN_BYTES + size_bytes)
+        memory = mmap.mmap(descriptor, _HEAD_BYTES + size_bytes)
     except (OSError, ValueError):
         return None
     finally:
