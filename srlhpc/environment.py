@@ -294,7 +294,8 @@ class EpisodeTracker:
     def load_state(self, state: SavedState) -> None:
         self._returns[:] = state["episode_returns"]
         self._steps[:] = state["episode_steps"]
-        self._was_there[:] = state["episode_was_there"]
+        # In checkpoints from before it was kept, everybody counts.
+        self._was_there[:] = state.get("episode_was_there", True)
 
 
 SavedState = Mapping[str, Array]

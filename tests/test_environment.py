@@ -95,3 +95,10 @@ def test_loaded_tracker_goes_on() -> None:
     record_by_agent(tracker, [True, False], ended=False)
     other.load_state(tracker.save_state())
     assert record_by_agent(other, [False, False], ended=True) == [Episode(0, 1, {"a": 1.0})]
+
+
+def test_loaded_tracker_counts_all_agents_where_the_state_does_not_know_who_was_there() -> None:
+    tracker = EpisodeTracker(1, ("a", "b"))
+    state = {name: array for name, array in tracker.save_state().items() if name != "episode_was_there"}
+    tracker.load_state(state)
+    assert record_by_agent(tracker, [True, False], ended=True) == [Episode(0, 1, {"a": 1.0, "b": 0.0})]

@@ -82,9 +82,10 @@ def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     bare = _Bare(world, groups, request, reply, observation)
     ways: dict[str, Way] = {
         "channels": _way(world, fabric, groups, request, reply, observation),
-        "channels over MPI": _way(world, over_mpi, groups, request, reply, observation),
         "bare mpi4py": bare,
     }
+    if shared is not None:
+        ways["channels over MPI"] = _way(world, over_mpi, groups, request, reply, observation)
     if case["zeromq"]:
         from srlhpc.bench.zeromq import requests_by_zeromq
 

@@ -67,7 +67,8 @@ class RankFabric(Fabric):
 
 
 class _MergedInbox(Inbox):
-    """Rows whose links come in different ways, as one inbox.
+    """Rows whose links come in different ways, as one inbox. Of several messages that are here, those of the first way
+    are taken first.
 
     Args:
         parts: an inbox for each way, and the places of its links among all.

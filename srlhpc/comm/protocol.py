@@ -11,7 +11,7 @@
 | PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector, version | none | nothing | - | newest wins, versions may be skipped |
 | REPORTS | rank | coordinator | JSON `Report`: counters, events, done | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death |
 | COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit | none | nothing | - | the next one says the same again |
-| PARTS | policy's first trainer | coordinator | bytes of an encoded tree, in chunks | none | nothing: there is room for all of it; the next part waits until it has left | the coordinator taking the chunks | an incomplete checkpoint is never written |
+| PARTS | policy's first trainer | coordinator | bytes of an encoded tree, in chunks | none | nothing; what finds no slot is copied and waits; the next part waits until it has left | the coordinator taking the chunks | an incomplete checkpoint is never written |
 
 Order: messages of one link arrive in order; links are independent.
 
@@ -74,7 +74,7 @@ class Report:
     counters: dict[str, dict[str, float]] = field(default_factory=dict)
     """Role label to counters."""
     episodes: list[dict[str, Any]] = field(default_factory=list)
-    """Training episodes that ended: return, steps, returns by policy, metrics."""
+    """Training episodes that ended: return (None: nobody who is trained took part), steps, returns by policy, metrics."""
     updates: list[dict[str, Any]] = field(default_factory=list)
     """Updates of a policy's first trainer: policy, updates, steps, lag, metrics."""
     evaluations: list[dict[str, Any]] = field(default_factory=list)

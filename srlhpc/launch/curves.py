@@ -46,6 +46,8 @@ def read_curve(paths: RunPaths, axis: Axis) -> Curve:
         UserError: no episode has ended yet.
     """
     points = [(line[axis], line["return_mean"]) for line in _lines(paths) if line.get("return_mean") is not None]
+    if not points and _has_episodes(paths):
+        raise UserError(f"run {paths.name} has no returns: no agent that is trained was in the game in any episode")
     if not points:
         raise UserError(f"run {paths.name} has no returns yet: no training episode has ended. Wait, or leave it out.")
     return _curve(paths, points)
@@ -58,12 +60,10 @@ def read_statistics(paths: RunPaths, axis: Axis) -> dict[str, Curve]:
         UserError: no episode has ended yet, or the environment gives no statistics.
     """
     points: dict[str, list[tuple[float, float]]] = {}
-    has_episodes = False
     for line in _lines(paths):
-        has_episodes |= line.get("return_mean") is not None
         for name, value in line.get("episode", {}).items():
             points.setdefault(name, []).append((line[axis], value))
-    if not points and has_episodes:
+    if not points and _has_episodes(paths):
         raise UserError(
             f"run {paths.name}: its environment gives no statistics of episodes (Episode.metrics is empty), so there "
             "are no stages to draw. Draw its returns: leave out --stages."
@@ -75,10 +75,14 @@ def read_statistics(paths: RunPaths, axis: Axis) -> dict[str, Curve]:
     return {name: _curve(paths, found) for name, found in points.items()}
 
 
+def _has_episodes(paths: RunPaths) -> bool:
+    return any(line.get("episodes") for line in _lines(paths))
+
+
 def _curve(paths: RunPaths, points: Sequence[tuple[float, float]]) -> Curve:
     # Lines after the checkpoint that a run went on from are gone from its metrics, so the points of all its attempts
     # are one line.
-    x, values = np.array(sorted(points), np.float64).T
+    x, values = np.array(sorted(points, key=lambda point: point[0]), np.float64).T
     return Curve(paths.name, int((read_json(paths.run) or {}).get("seed", 0)), x, values)
 
 

@@ -58,9 +58,9 @@ def main(arguments: Sequence[str]) -> int:
     if planned:
         # Not the coordinator, which is idle but for checkpoints.
         keep_freed_memory()
+    patience = float((read_json(attempt.attempt) or {}).get("start_seconds", START_SECONDS))
     try:
         _bind_gpus(made, planned, paths)
-        patience = float((read_json(attempt.attempt) or {}).get("start_seconds", START_SECONDS))
         world = start_mpi(len(made.ranks), rank=planned, timeout_seconds=patience)
     except ClusterError as error:
         # Every rank is the first of a world of its own, if the launcher does not speak this MPI's language.
@@ -71,8 +71,8 @@ def main(arguments: Sequence[str]) -> int:
         level=logging.INFO, format=f"%(asctime)s rank {here.rank} {here.label} %(levelname)s %(name)s: %(message)s"
     )
     try:
-        world.require_equal({"spec and layouts": made.digest, **library_versions()})
-        limit = _work(made, here, world, paths, attempt)
+        world.require_equal({"spec and layouts": made.digest, **library_versions()}, patience)
+        limit = _work(made, here, world, paths, attempt, patience)
     except StepLostError as error:
         log.error("%s", error)
         abort(1)
@@ -83,10 +83,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _work(made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt: AttemptPaths) -> float:
+def _work(
+    made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt: AttemptPaths, patience: float
+) -> float:
     """Plays the rank's roles to the end; returns how long to wait for the other ranks to leave MPI."""
     rank_of = {role.address: role.rank for role in made.roles}
-    on_node = share_links(world, rank_of, inference_rows(made))
+    neighbours = {rank for rank, node in enumerate(world.nodes) if node == world.node}
+    on_node = share_links(world, rank_of, inference_rows(made, neighbours), patience)
     fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of), on_node)
     try:
         some_are_lost = (_coordinate if here.rank == 0 else _play)(made, here, world, fabric, paths, attempt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
+
 from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
 from srlhpc.comm.shared_rows import Rows
@@ -10,31 +12,48 @@ from srlhpc.roles.group import SeatChannels
 
 _AWAITED_SLOTS = 2
 """For replies, of which one is outstanding: the one before may not have left yet."""
-
-
 _REQUEST_SLOTS = 1
 """One request of a group is outstanding."""
 
 
-def inference_rows(plan: Plan) -> list[Rows]:
-    """All inboxes of requests and replies, as `Wiring` makes them: between ranks of a node they share memory."""
-    made = []
-    for server in plan.named("policy_server"):
-        for policy in (seat.policy for seat in plan.seats if server.policy in (None, seat.policy)):
-            links = _request_links(plan, server, policy)
-            made.append(Rows(tuple(links), plan.request_layout(policy), _REQUEST_SLOTS))
-            for reply in _reply_links(plan, server, policy):
-                made.append(Rows((reply,), plan.reply_layout(policy), _AWAITED_SLOTS))
-    return made
+_Group = tuple[RolePlan, int]
+"""An actor, and the number of one of its groups."""
 
 
-def _request_links(plan: Plan, server: RolePlan, policy: str) -> list[Link]:
-    groups = plan.groups_served(server, policy)
+def inference_rows(plan: Plan, here: Collection[int]) -> list[Rows]:
+    """The inboxes of requests and replies, as `Wiring` makes them, with their links between different ranks of a node.
+
+    Looks only at what is on the node, since there may be tens of thousands of groups elsewhere.
+
+    Args:
+        plan: of the run.
+        here: ranks of the node.
+    """
+    if plan.spec.actors.inference.kind == "inline":
+        return []
+    groups = [(actor, plan.group_number(actor, place)) for actor, place in plan.groups if actor.rank in here]
+    return [rows for seat in plan.seats for rows in _rows_of_policy(plan, seat.policy, groups, here)]
+
+
+def _rows_of_policy(plan: Plan, policy: str, groups: Sequence[_Group], here: Collection[int]) -> Iterator[Rows]:
+    served: dict[int, tuple[RolePlan, list[_Group]]] = {}
+    for actor, group in groups:
+        server = plan.server_of(group, policy)
+        if server.rank in here and server.rank != actor.rank:
+            served.setdefault(server.address, (server, []))[1].append((actor, group))
+    if served:
+        request, reply = plan.request_layout(policy), plan.reply_layout(policy)
+    for server, its_groups in served.values():
+        yield Rows(tuple(_request_links(plan, server, policy, its_groups)), request, _REQUEST_SLOTS)
+        for link in _reply_links(plan, server, policy, its_groups):
+            yield Rows((link,), reply, _AWAITED_SLOTS)
+
+
+def _request_links(plan: Plan, server: RolePlan, policy: str, groups: Sequence[_Group]) -> list[Link]:
     return [plan.link(Stream.REQUESTS, actor, server, group, policy) for actor, group in groups]
 
 
-def _reply_links(plan: Plan, server: RolePlan, policy: str) -> list[Link]:
-    groups = plan.groups_served(server, policy)
+def _reply_links(plan: Plan, server: RolePlan, policy: str, groups: Sequence[_Group]) -> list[Link]:
     return [plan.link(Stream.REPLIES, server, actor, group, policy) for actor, group in groups]
 
 
@@ -114,13 +133,14 @@ class Wiring:
     def serving_ends(self, server: RolePlan, policy: str) -> tuple[Inbox, dict[int, Outbox]] | None:
         """A policy server's ends: requests by group, and the outbox of each place in them; None without groups."""
         plan = self._plan
-        links = _request_links(plan, server, policy)
-        if not links:
+        groups = plan.groups_served(server, policy)
+        if not groups:
             return None
+        links = _request_links(plan, server, policy, groups)
         inbox = self._fabric.inbox(links, plan.request_layout(policy))
         replies = {
             place: self._fabric.outbox(link, plan.reply_layout(policy), slots=_AWAITED_SLOTS, synchronous=False)
-            for place, link in enumerate(_reply_links(plan, server, policy))
+            for place, link in enumerate(_reply_links(plan, server, policy, groups))
         }
         return inbox, replies
 

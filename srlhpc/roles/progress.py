@@ -128,7 +128,7 @@ class Progress:
         }
 
     def to_meta(self, now: float) -> dict[str, Any]:
-        """What a checkpoint keeps of it; plain numbers and lists of numbers."""
+        """What a checkpoint keeps of it; plain numbers, lists of numbers, and these by name."""
         return {
             "updates": self.updates,
             "steps": self.steps,

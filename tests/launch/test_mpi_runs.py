@@ -102,6 +102,8 @@ def test_catch_is_solved_wherever_the_network_acts(kind: str, tmp_path: Path) ->
         wait_for(lambda: not processes_of(run.attempt.folder), LIMIT_SECONDS)
         status = run.status
         assert status["return_mean"] >= 0.9
+        assert ("exchange requests and replies through" in run.logs()) == (kind != "inline")
+        assert "memory cannot be shared" not in run.logs()
         assert status["roles"]["trainer"]["steps_trained"] == status["steps"]
         assert tree_of(run.paths, status["updates"])["meta"]["steps"] == status["steps"]
 

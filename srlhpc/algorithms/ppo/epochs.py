@@ -26,7 +26,7 @@ class Epoch(NamedTuple):
     means: dict[str, float]
     """Those of `SUMS`."""
     first_deviation: float
-    """Largest |ratio - 1| of the first minibatch."""
+    """Largest |ratio - 1| of the first minibatch, added up over trainers."""
     gradient_norm: float
     """Mean over the steps."""
 

@@ -8,6 +8,7 @@ the loss sums; at the end the normaliser sums.
 
 A GPU's numbers are looked at as rarely as can be, since the device would idle until the host has seen them and queued
 more: the batch moments, then those of all epochs at once, or with `target_kl`, on which the next depends, of each.
+Several trainers wait for the sums of their gradients besides.
 """
 
 from __future__ import annotations
