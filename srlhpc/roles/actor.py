@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
@@ -134,6 +135,8 @@ class Actor(Role):
         """`where` names rank and environment in errors."""
         self.label = label
         self._groups = groups
+        self._turns = deque(groups)
+        """Who has waited longest comes first, so that no group takes every free slot before another gets one."""
         self._where = where
         self._summary = episode_summary
         self._time = TimeUse(clock)
@@ -156,14 +159,18 @@ class Actor(Role):
             return self._end()
         self._time.spent(self._idle)
         busy, blocked = False, 0
-        for group in self._groups:
+        for group in list(self._turns):
             if group.is_waiting and group.has_replies():
                 self._step(group)
                 busy = True
-            if not group.is_waiting:
-                asked = group.ask()
-                busy |= asked
-                blocked += not asked
+            if group.is_waiting:
+                continue
+            if group.ask():
+                self._turns.remove(group)
+                self._turns.append(group)
+                busy = True
+            else:
+                blocked += 1
         # A group that waits for its actions would go on with faster actions: so only if there is none, slots are short.
         self._idle = "slot" if blocked == len(self._groups) else "input"
         self._time.spent("computing" if busy else self._idle)
@@ -210,13 +217,17 @@ class Actor(Role):
         return len(self._episodes) >= MANY_EPISODES
 
     def save_state(self) -> dict[str, Any]:
-        """Groups whose environment can be saved, and the episodes that are still to be reported."""
+        """Groups whose environment can be saved, whose turn it is, and the episodes that are still to be reported."""
         groups = {str(group.number): saved for group in self._groups if (saved := group.save_state()) is not None}
-        return {"groups": groups, "episodes": json.dumps(list(self._episodes))}
+        turns = np.array([group.number for group in self._turns], np.int64)
+        return {"groups": groups, "turns": turns, "episodes": json.dumps(list(self._episodes))}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._episodes = deque(json.loads(state["episodes"]))
-        saved = state.get("groups", {})
+        saved, turns = state.get("groups", {}), [int(number) for number in state.get("turns", ())]
+        by_number = {group.number: group for group in self._groups}
+        if set(turns) == set(by_number):
+            self._turns = deque(by_number[number] for number in turns)
         for group in self._groups:
             if str(group.number) in saved:
                 group.load_state(saved[str(group.number)])
