@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from srlhpc.launch.curves import Curve, confidence_band, grouped, read_curve
+from srlhpc.launch.rundir import RunPaths
 from srlhpc.objects import UserError
 from tests.launch.written_runs import write_metrics, written_run
 
@@ -63,3 +64,9 @@ def test_band_of_normal_returns_then_it_covers_the_true_mean_about_as_often_as_p
         band = confidence_band([curve([value, value]) for value in rng.normal(5.0, 1.0, size=20)], seed=seed)
         covered += bool(band.low[0] <= 5.0 <= band.high[0])
     assert 86 <= covered <= 99
+
+
+def test_episodes_without_an_agent_that_is_trained_are_told_from_none(tmp_path: Path) -> None:
+    write_metrics(written_run(tmp_path, "run"), [(10, None)])
+    with pytest.raises(UserError, match="no agent that is trained was in the game"):
+        read_curve(RunPaths(tmp_path / "run"), "steps")

@@ -70,5 +70,8 @@ def dead() -> ProcessIdentity:
 
 
 def write_metrics(paths: RunPaths, points: Sequence[tuple[float, float | None]]) -> None:
-    lines = [json.dumps({"steps": steps, "seconds": steps / 10, "return_mean": value}) for steps, value in points]
+    lines = [
+        json.dumps({"steps": steps, "seconds": steps / 10, "episodes": place, "return_mean": value})
+        for place, (steps, value) in enumerate(points, start=1)
+    ]
     paths.metrics.write_text("".join(f"{line}\n" for line in lines))
