@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from srlhpc.launch.gpu_shares import gpus_of_node
+from srlhpc.launch.plan_table import batches_bytes
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.objects import UserError
 from srlhpc.specs.cluster import ClusterProfile, PartitionFacts, RoleResources
@@ -133,6 +134,7 @@ def allocate(plan: Plan, cluster: ClusterProfile, time_minutes: int) -> Allocati
         UserError: GPUs are needed and none are given, ranks do not fit, the time is too long or too short; the message
             starts with the path of the profile that it is about.
     """
+    _check_trainers_memory(plan, cluster)
     placed = [_place(rank, plan.spec, cluster) for rank in plan.ranks]
     if "coordinator" not in cluster.roles and len(placed) > 1:
         own = {"gpus_per_rank": 0.0, "memory_mb_per_rank": placed[0].wants.memory_mb_per_rank, "ranks_per_node": None}
@@ -140,6 +142,17 @@ def allocate(plan: Plan, cluster: ClusterProfile, time_minutes: int) -> Allocati
     _check_time(cluster, time_minutes, [entry.wants.partition for entry in placed])
     groups = [part for group in _alike(placed) for part in _without_idle_gpus(group, cluster)]
     return Allocation(tuple(_component(group, cluster) for group in groups), time_minutes)
+
+
+def _check_trainers_memory(plan: Plan, cluster: ClusterProfile) -> None:
+    given = cluster.role("trainer").memory_mb_per_rank
+    for policy in plan.trained_policies:
+        needed = batches_bytes(plan, policy) / 1e6
+        if given is not None and needed > given:
+            raise UserError(
+                f"roles.trainer.memory_mb_per_rank: is {given}, but a trainer of '{policy}' needs {needed:,.0f} MB for "
+                "its batches alone; raise it, or lower batch.fragments or batch.queue in the job"
+            )
 
 
 def _place(rank: RankPlan, spec: ExperimentSpec, cluster: ClusterProfile) -> _Placed:

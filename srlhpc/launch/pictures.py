@@ -12,6 +12,7 @@ from srlhpc.launch.stages import Stages
 from srlhpc.objects import UserError
 from srlhpc.specs.modules import Panel
 
+FORMATS = (".png", ".svg", ".pdf")
 _LABELS = {"steps": "trained steps", "seconds": "seconds of training", "episodes": "episodes"}
 _LINE_STYLES = ("-", "--", ":", "-.")
 _DOTS_PER_INCH = 150
@@ -80,12 +81,10 @@ def _figure(out: Path, height: float) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    if out.suffix.lower() not in FORMATS:
+        raise UserError(f"--out {out}: '{out.suffix}' is no format of pictures; use one of {', '.join(FORMATS)}")
     figure = Figure(figsize=(7, height), layout="constrained")
-    formats = FigureCanvasAgg(figure).get_supported_filetypes()
-    if out.suffix[1:].lower() not in formats:
-        raise UserError(
-            f"--out {out}: '{out.suffix}' is no format of pictures; use one of {', '.join(sorted(formats))}"
-        )
+    FigureCanvasAgg(figure)
     return figure
 
 

@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from srlhpc.launch.ranks import SENDING_SLOTS, Plan, RankPlan
 
 
+def batches_bytes(made: Plan, policy: str) -> int:
+    """Bytes of the batches that one trainer keeps."""
+    return made.block_layout(policy).size_bytes * made.spec.policies[policy].batch.buffers * made.batch_blocks(policy)
+
+
 def memory_bytes(made: Plan) -> Mapping[str, int]:
     """Bytes of slots and batch buffers by role label (without libraries, networks and simulators)."""
     result: dict[str, int] = {}
     for trainer in made.named("trainer"):
         policy = trainer.policy or ""
         block = made.block_layout(policy).size_bytes
-        staging = made.spec.policies[policy].batch.buffers * made.batch_blocks(policy)
-        result[trainer.label] = block * (made.pool_slots(policy) + staging)
+        result[trainer.label] = block * made.pool_slots(policy) + batches_bytes(made, policy)
     for actor in made.named("actor"):
         result[actor.label] = sum(
             made.block_layout(trainer.policy or "").size_bytes * made.outbox_slots(actor, trainer)

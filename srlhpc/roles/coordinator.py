@@ -94,7 +94,7 @@ class Coordinator(Role):
         self._clock = clock
         now = clock()
         self._looked_at, self._status_at, self._checkpoint_at = now, -1e9, now
-        self._metrics_updates = progress.updates
+        self._metrics_updates, self._metrics_episodes = progress.updates, progress.episodes
         self._journal = Journal(liveness, progress, checkpointing, now)
         self._timing = timing
         self._is_training = self._is_asked_by_hand = False
@@ -344,8 +344,10 @@ class Coordinator(Role):
                 "ranks": [self._rank(record, now) for record in self._liveness.records],
             },
         )
-        if self._progress.updates > self._metrics_updates:
-            self._metrics_updates = self._progress.updates
+        # Episodes that were told after the last update are in the last line.
+        has_later_episodes = self._ended and self._progress.episodes > self._metrics_episodes
+        if self._progress.updates > self._metrics_updates or has_later_episodes:
+            self._metrics_updates, self._metrics_episodes = self._progress.updates, self._progress.episodes
             line = {"time": time.time(), "attempt": self._attempt, **summary, **timing, **self._progress.details()}
             with self._files.metrics.open("a") as file:
                 file.write(json.dumps(line) + "\n")

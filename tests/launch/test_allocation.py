@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from srlhpc.launch.allocation import Allocation, allocate
 from srlhpc.launch.allocation_table import resources_table
 from srlhpc.launch.plan import plan
+from srlhpc.launch.plan_table import batches_bytes
 from srlhpc.launch.rank_map import rank_map
 from srlhpc.launch.ranks import Plan
 from srlhpc.objects import UserError
@@ -175,6 +177,19 @@ def test_nodes_when_searched_then_no_smaller_number_would_do(actors: int, facts:
     fewer = {**roles, "actor": {"ranks_per_node": 9, "nodes": component.nodes - 1}}
     assert component.nodes > 1
     assert "do not fit" in refusal(plan, profile(fewer, partitions={"cpu": facts}))
+
+
+def test_trainers_when_their_batches_need_more_memory_than_the_profile_gives_then_refused() -> None:
+    plan = made(trainers=1, batch={"fragments": 4_000_000, "fragment_steps": 8})
+    needed = math.ceil(batches_bytes(plan, plan.trained_policies[0]) / 1e6)
+    enough, short = (
+        profile({"default": {**CPU, "memory_mb_per_rank": 100}, "trainer": {"memory_mb_per_rank": given}})
+        for given in (needed, needed - 1)
+    )
+    assert allocate(plan, enough, 60).components
+    said = refusal(plan, short)
+    assert said.startswith(f"roles.trainer.memory_mb_per_rank: is {needed - 1}, but a trainer of 'default' needs ")
+    assert "MB for its batches alone" in said
 
 
 def test_resources_when_shown_then_nodes_gpus_and_cost() -> None:

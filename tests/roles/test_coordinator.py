@@ -447,6 +447,16 @@ def test_status_and_metrics_have_the_statistics_of_the_last_episodes(tmp_path: P
     assert run.status["episode"] == run.metrics[-1]["episode"] == {"boxes": 2.0}
 
 
+def test_metrics_end_with_the_episodes_that_were_told_after_the_last_update(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 1})
+    run.all_report()
+    run.update(1)
+    run.wait(1)
+    run.report(2, episodes=[episode(1.0)])
+    run.end()
+    assert [line["episodes"] for line in run.metrics] == [0, 1]
+
+
 def test_status_after_the_end_says_how_it_ended(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, {"updates": 1})
     run.update(1)
