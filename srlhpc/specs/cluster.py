@@ -60,6 +60,14 @@ def _word(text: str) -> str:
     return text
 
 
+def _gpu_type(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", text):
+        raise ValueError(
+            f"is {text!r}; it must be of letters, digits, `_`, `.` and `-`, as `sinfo -o %G` names it; null: any."
+        )
+    return text
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
 Word = Annotated[str, AfterValidator(_word)]
 
@@ -77,7 +85,7 @@ class RoleResources(Spec):
     """Features that a node must have, as sbatch takes them."""
     gpus_per_rank: Annotated[NonNegativeFloat, Field(le=64)] = 0.0
     """GPUs of each rank; 0.5: two ranks share one."""
-    gpu_type: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")] | None = None
+    gpu_type: Annotated[str, AfterValidator(_gpu_type)] | None = None
     """Type of GPU, as `sinfo -o %G` names it; null: any."""
     cpus_per_rank: PositiveInt | None = None
     """CPUs of each rank; null: as many as the job gives the role threads."""

@@ -57,6 +57,11 @@ def test_interpreter_when_not_set_then_the_one_that_submits() -> None:
             "roles:\n  default:\n    gpus_per_rank: -1",
             "mine.yaml:3: roles.default.gpus_per_rank: is -1; it must be at least 0.",
         ),
+        (
+            "roles:\n  trainer:\n    gpu_type: a b",
+            "mine.yaml:3: roles.trainer.gpu_type: is 'a b'; it must be of letters, digits, `_`, `.` and `-`, as "
+            "`sinfo -o %G` names it; null: any.",
+        ),
         ("roles:\n  trainers: {}", "mine.yaml:2: roles.trainers: there is no such role; did you mean 'trainer'?"),
         (
             "roles:\n  default: {partition: gp}\npartitions:\n  gpu: {}",
