@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,17 +75,17 @@ def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     shapes = PolicyShapes(kind, {}, {"value": ArraySpec((), "float32")})
     request, reply = request_layout(shapes, copies, 1), reply_layout(shapes, copies, 1)
     observation = {name: np.ones_like(view) for name, view in request.views(request.allocate()).items()}
+    traffic = _Traffic(groups, request, reply, observation)
     rank_of = {rank: rank for rank in range(world.size)}
     over_mpi = MpiFabric(world.comm, rank_of)
-    shared = share_links(world, rank_of, _described(world.size - 1, groups, request, reply))
+    shared = share_links(world, rank_of, _described(world.size - 1, traffic))
     fabric = RankFabric(world.rank, rank_of, InProcessFabric(), over_mpi, shared)
-    bare = _Bare(world, groups, request, reply, observation)
     ways: dict[str, Way] = {
-        "channels": _way(world, fabric, groups, request, reply, observation),
-        "bare mpi4py": bare,
+        "channels": _way(world, fabric, traffic),
+        "bare mpi4py": _Bare(world, traffic),
     }
     if shared is not None:
-        ways["channels over MPI"] = _way(world, over_mpi, groups, request, reply, observation)
+        ways["channels over MPI"] = _way(world, over_mpi, traffic)
     if case["zeromq"]:
         from srlhpc.bench.zeromq import requests_by_zeromq
 
@@ -95,24 +95,26 @@ def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _way(
-    world: MpiWorld,
-    fabric: Fabric,
-    groups: int,
-    request: Layout,
-    reply: Layout,
-    observation: Mapping[str, np.ndarray[Any, Any]],
-) -> Way:
-    if world.rank == 0:
-        return _serve(world, fabric, groups, request, reply)
-    return _ask(world, fabric, groups, request, reply, observation)
+class _Traffic(NamedTuple):
+    """What goes between an actor and the server."""
+
+    groups: int
+    """Of an actor."""
+    request: Layout
+    reply: Layout
+    observation: Mapping[str, np.ndarray[Any, Any]]
+    """The fields of every request."""
 
 
-def _described(actors: int, groups: int, request: Layout, reply: Layout) -> list[Rows]:
+def _way(world: MpiWorld, fabric: Fabric, traffic: _Traffic) -> Way:
+    return (_serve if world.rank == 0 else _ask)(world, fabric, traffic)
+
+
+def _described(actors: int, traffic: _Traffic) -> list[Rows]:
     """Both ends of all links, for a node's shared memory."""
-    ends = [(actor, group) for actor in range(1, 1 + actors) for group in range(groups)]
-    requests = Rows(tuple(_link(Stream.REQUESTS, *end) for end in ends), request, 1)
-    return [requests, *(Rows((_link(Stream.REPLIES, *end),), reply, _REPLY_SLOTS) for end in ends)]
+    ends = [(actor, group) for actor in range(1, 1 + actors) for group in range(traffic.groups)]
+    requests = Rows(tuple(_link(Stream.REQUESTS, *end) for end in ends), traffic.request, 1)
+    return [requests, *(Rows((_link(Stream.REPLIES, *end),), traffic.reply, _REPLY_SLOTS) for end in ends)]
 
 
 def _link(stream: Stream, actor: int, group: int) -> Link:
@@ -120,11 +122,11 @@ def _link(stream: Stream, actor: int, group: int) -> Link:
     return Link(stream, source, destination, (actor - 1) * 64 + group)
 
 
-def _serve(world: MpiWorld, fabric: Fabric, groups: int, request: Layout, reply: Layout) -> Way:
-    ends = [(actor, group) for actor in range(1, world.size) for group in range(groups)]
-    inbox = fabric.inbox([_link(Stream.REQUESTS, *end) for end in ends], request)
+def _serve(world: MpiWorld, fabric: Fabric, traffic: _Traffic) -> Way:
+    ends = [(actor, group) for actor in range(1, world.size) for group in range(traffic.groups)]
+    inbox = fabric.inbox([_link(Stream.REQUESTS, *end) for end in ends], traffic.request)
     outboxes = [
-        fabric.outbox(_link(Stream.REPLIES, *end), reply, slots=_REPLY_SLOTS, synchronous=False) for end in ends
+        fabric.outbox(_link(Stream.REPLIES, *end), traffic.reply, slots=_REPLY_SLOTS, synchronous=False) for end in ends
     ]
     answered = 0
 
@@ -174,21 +176,14 @@ class _Seat:
         return True
 
 
-def _ask(
-    world: MpiWorld,
-    fabric: Fabric,
-    groups: int,
-    request: Layout,
-    reply: Layout,
-    observation: Mapping[str, np.ndarray[Any, Any]],
-) -> Way:
+def _ask(world: MpiWorld, fabric: Fabric, traffic: _Traffic) -> Way:
     seats = [
         _Seat(
-            fabric.outbox(_link(Stream.REQUESTS, world.rank, group), request, slots=1),
-            fabric.inbox([_link(Stream.REPLIES, world.rank, group)], reply),
-            observation,
+            fabric.outbox(_link(Stream.REQUESTS, world.rank, group), traffic.request, slots=1),
+            fabric.inbox([_link(Stream.REPLIES, world.rank, group)], traffic.reply),
+            traffic.observation,
         )
-        for group in range(groups)
+        for group in range(traffic.groups)
     ]
 
     def ask(count: int) -> None:
@@ -216,22 +211,15 @@ def _ask(
 class _Bare:
     """Persistent requests, one receive and one send for each group, all receives tested by one call."""
 
-    def __init__(
-        self,
-        world: MpiWorld,
-        groups: int,
-        request: Layout,
-        reply: Layout,
-        observation: Mapping[str, np.ndarray[Any, Any]],
-    ) -> None:
+    def __init__(self, world: MpiWorld, traffic: _Traffic) -> None:
         comm, self._rank = world.comm, world.rank
-        self._observation = observation
+        self._observation = traffic.observation
         self._left: list[int] = []
-        outgoing, incoming = (reply, request) if world.rank == 0 else (request, reply)
+        outgoing, incoming = (traffic.reply, traffic.request) if world.rank == 0 else (traffic.request, traffic.reply)
         peers = [
             (actor if world.rank == 0 else 0, 10_000 + (actor - 1) * 64 + group)
             for actor in (range(1, world.size) if world.rank == 0 else [world.rank])
-            for group in range(groups)
+            for group in range(traffic.groups)
         ]
         self._received = [incoming.allocate() for _ in peers]
         self._sent = [outgoing.allocate() for _ in peers]
