@@ -12,15 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from envs._gymnasium_spaces import (
-    ActionCodec,
-    ObservationKeys,
-    action_codec,
-    frames_per_second,
-    observation_keys,
-    picture,
-    write_mask,
-)
+from envs._action_masks import write_mask
+from envs._gymnasium_actions import ActionCodec, action_codec
+from envs._gymnasium_spaces import ObservationKeys, frames_per_second, observation_keys, picture
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import ActionSpace, Array, BoolArray, Environment, KindStep, Spaces, Step
 from srlhpc.objects import UserError

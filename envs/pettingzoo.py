@@ -14,15 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from envs._gymnasium_spaces import (
-    ActionCodec,
-    ObservationKeys,
-    action_codec,
-    observation_keys,
-    picture,
-    split_mask,
-    write_mask,
-)
+from envs._action_masks import split_mask, write_mask
+from envs._gymnasium_actions import ActionCodec, action_codec
+from envs._gymnasium_spaces import ObservationKeys, observation_keys, picture
 from srlhpc.environment import (
     Array,
     BoolArray,
