@@ -16,7 +16,7 @@ from envs._action_masks import write_mask
 from envs._gymnasium_actions import ActionCodec, action_codec
 from envs._gymnasium_spaces import ObservationKeys, frames_per_second, observation_keys, picture
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
-from srlhpc.environment import ActionSpace, Array, BoolArray, Environment, KindStep, Spaces, Step
+from srlhpc.environment import Array, BoolArray, Environment, KindStep, Spaces, Step
 from srlhpc.objects import UserError
 from srlhpc.specs.modules import EnvironmentSettings
 
@@ -55,7 +55,7 @@ def from_id(name: str, kwargs: Mapping[str, Any], copies: int, seed: int, render
         first.close()
         return GymnasiumEnvironment(_Vectorised(vector), spaces, codec, copies)
     simulators = [first, *(_make(name, arguments) for _ in range(copies - 1))]
-    return GymnasiumEnvironment(_Looped(simulators, observations, codec.space), spaces, codec, copies)
+    return GymnasiumEnvironment(_Looped(simulators, observations, codec), spaces, codec, copies)
 
 
 def _make(name: str, arguments: Mapping[str, Any]) -> Any:
@@ -156,10 +156,10 @@ class _Vectorised:
 class _Looped:
     """Simulators stepped one after the other."""
 
-    def __init__(self, simulators: Sequence[Any], observations: ObservationKeys, space: ActionSpace) -> None:
+    def __init__(self, simulators: Sequence[Any], observations: ObservationKeys, codec: ActionCodec) -> None:
         self._simulators = simulators
         self._observations = observations
-        self._space = space
+        self._codec = codec
 
     def reset(self, seed: int, now: KindStep) -> None:
         seeds = np.random.SeedSequence(seed).generate_state(len(self._simulators)).tolist()
@@ -169,7 +169,7 @@ class _Looped:
     def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
         outcomes = []
         for copy, (simulator, action, is_over) in enumerate(
-            zip(self._simulators, actions, ended.tolist(), strict=True)
+            zip(self._simulators, self._codec.one_by_one(actions), ended.tolist(), strict=True)
         ):
             if is_over:
                 raw, info = simulator.reset()
@@ -183,7 +183,7 @@ class _Looped:
     def _observe(self, copy: int, now: KindStep, raw: Any, info: Mapping[str, Any]) -> None:
         self._observations.write(raw, now.observations, (copy, 0))
         if now.action_masks is not None:
-            write_mask(info.get("action_mask"), self._space, now.action_masks[copy, 0])
+            write_mask(info.get("action_mask"), self._codec.space, now.action_masks[copy, 0])
 
     def render(self) -> Array | None:
         return picture(self._simulators[0])

@@ -181,13 +181,13 @@ class PettingZooEnvironment(Environment):
         rewards = np.concatenate([now.rewards for now in self._now.values()], axis=1)
         return Step(self._now, self._episodes.record(rewards, valid, self._ended))
 
-    def _decode(self, team: _Team, actions: Array) -> Array:
+    def _decode(self, team: _Team, actions: Array) -> Sequence[Any]:
         valid = self._now[team.kind.name].valid
         if not valid.all():
             actions = actions.copy()
             actions[~valid] = team.codec.idle
         rows = self.copies * len(team.kind.agents)
-        return team.codec.decode(actions.reshape(rows, *actions.shape[2:]))
+        return team.codec.one_by_one(team.codec.decode(actions.reshape(rows, *actions.shape[2:])))
 
     def _clear(self) -> None:
         for now in self._now.values():
@@ -205,7 +205,7 @@ class PettingZooEnvironment(Environment):
             seat.now.alive[copy, seat.index] = True
         self._observe(copy, set(simulator.agents), observations, infos)
 
-    def _play(self, copy: int, simulator: Any, decoded: Mapping[str, Array]) -> None:
+    def _play(self, copy: int, simulator: Any, decoded: Mapping[str, Sequence[Any]]) -> None:
         acted = self._acting[copy]
         chosen = {}
         for agent in simulator.agents:

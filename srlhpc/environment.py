@@ -83,8 +83,8 @@ class MultiDiscrete:
 class Continuous:
     """A real vector. Actions are float32 `[E, A, size]`, unbounded as the policy drew them.
 
-    The environment clips them to [-1, 1] and scales that to its own bounds; a dimension without finite bounds is
-    taken as it is.
+    The environment clips them to [-1, 1] and scales that to its own bounds, where integers get equal shares; a
+    dimension without bounds is taken as it is. What is recorded is what was drawn, with its log-density.
     """
 
     size: int
