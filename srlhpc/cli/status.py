@@ -14,13 +14,13 @@ from typing import Any
 import click
 
 from srlhpc.cli.options import open_root, root_option, say
+from srlhpc.data.score import EPISODES_IN_MEAN
 from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.progress_line import duration_text
 from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.runs import all_runs, find_run
 from srlhpc.launch.timing_text import timing_lines
-from srlhpc.roles.progress import EPISODES_IN_MEAN
 
 _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time", "left")
 _FIRST_TO_GO = ("lag", "attempt", "checkpoint", "steps/s", "ranks", "left", "time", "steps", "return")

@@ -14,16 +14,14 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import h5py
-import numpy as np
 
 from srlhpc.data.atomic import write_atomically
+from srlhpc.data.checkpoint_entries import EntryReader, ForeignEntryError, Tree, write_entries
+from srlhpc.data.score import Rule
 from srlhpc.objects import UserError
-
-Leaf: TypeAlias = "np.ndarray[Any, Any] | int | float | str | bool | None"
-Tree: TypeAlias = Mapping[str, "Tree | Leaf"]
 
 MAGIC = "srlhpc checkpoint"
 FORMAT_VERSION = 1
@@ -36,7 +34,7 @@ _GO_ON = (
 )
 
 
-def write_checkpoint(path: Path, tree: Tree, score: float | None = None) -> None:
+def write_checkpoint(path: Path, tree: Tree, score: float | None = None, rule: Rule = "return_mean") -> None:
     """Writes a tree to a file: aside, forced to disk, renamed.
 
     The file is first made in memory, since HDF5 reports a full disk late and as something else.
@@ -46,6 +44,7 @@ def write_checkpoint(path: Path, tree: Tree, score: float | None = None) -> None
         tree: nested mappings with string keys; leaves are arrays of numbers or booleans, int, float, str, bool, None.
             A NumPy scalar becomes the Python one.
         score: what `keep_best` compares; higher is better; None or NaN: never a best one.
+        rule: where the score comes from.
 
     Raises:
         TypeError: a key is no string or a leaf has another type.
@@ -54,12 +53,13 @@ def write_checkpoint(path: Path, tree: Tree, score: float | None = None) -> None
     with h5py.File(
         str(path), "w", driver="core", backing_store=False, libver=("v110", "v110"), userblock_size=HEADER_BYTES
     ) as file:
-        _write_group(file, tree, "")
+        write_entries(file, tree)
         file.flush()
         image: bytes = file.id.get_file_image()
     described = {
         "format_version": FORMAT_VERSION,
         "score": None if score is None or math.isnan(score) else float(score),
+        "rule": rule,
         "bytes": HEADER_BYTES + len(image),
     }
     digest = _digest(described)
@@ -69,17 +69,20 @@ def write_checkpoint(path: Path, tree: Tree, score: float | None = None) -> None
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The tree in a checkpoint file, its digest checked. Keys come back sorted; opening it runs no code of the file.
+    """The tree in a checkpoint file, its digest checked. Keys come back sorted.
+
+    Opening it runs no code of the file, reads no other file, and takes no more memory than the file is long.
 
     Raises:
-        UserError: there is no such file, it is no HDF5, truncated, damaged, no checkpoint of srlhpc, or of a newer one.
+        UserError: there is no such file, it is no HDF5, truncated, damaged, no checkpoint of srlhpc, or of a newer one;
+            something in it is what srlhpc never writes.
     """
     try:
-        with open(path, "rb") as raw:
+        with open(path, "rb", opener=_without_waiting) as raw:
             _verify(raw, path)
         # Shared file systems often refuse locks; a finished file is never written again, so none is needed.
         with h5py.File(path, "r", locking=False) as file:
-            return _read_group(file)
+            return EntryReader(path.stat().st_size).read(file)
     except UserError:
         raise
     except _HDF5_ERRORS as error:
@@ -92,14 +95,30 @@ def read_score(path: Path) -> float | None:
     Raises:
         UserError: as `read_checkpoint`, damage behind the header excepted.
     """
+    score = _read_header(path)["score"]
+    return None if score is None else float(score)
+
+
+def read_rule(path: Path) -> str | None:
+    """The rule that the score comes from; None in a file of an older srlhpc, whose means were over any number.
+
+    Raises:
+        UserError: as `read_score`.
+    """
+    return _read_header(path).get("rule")
+
+
+def _read_header(path: Path) -> dict[str, Any]:
     try:
-        with open(path, "rb") as raw:
-            score = _header(raw, path)["score"]
-            return None if score is None else float(score)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, UserError):
-            raise
+        with open(path, "rb", opener=_without_waiting) as raw:
+            return _header(raw, path)
+    except OSError as error:
         raise UserError(f"{path}: {_reason(error)}. {_GO_ON}") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a pipe, too, at once: it is found to be empty."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _reason(error: Exception) -> str:
@@ -112,6 +131,8 @@ def _reason(error: Exception) -> str:
             return "may not be read by this user"
         case OSError(strerror=str(reason)):
             return f"cannot be read: {reason}"
+        case ForeignEntryError():
+            return f"is no checkpoint of srlhpc, which writes no such thing: {error}"
     return f"is damaged: {error}"
 
 
@@ -129,6 +150,7 @@ def _header(raw: BinaryIO, path: Path) -> dict[str, Any]:
     try:
         header = json.loads(block[len(MAGIC) :])
         version, expected = int(header["format_version"]), int(header["bytes"])
+        float(header["score"] or 0.0)
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{path}: is damaged: its header cannot be read. {_GO_ON}") from None
     if version != FORMAT_VERSION:
@@ -158,76 +180,3 @@ def _verify(raw: BinaryIO, path: Path) -> None:
 
 def _digest(header: Mapping[str, Any]) -> hashlib._Hash:
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-
-
-def _write_group(group: h5py.Group, tree: Tree, path: str) -> None:
-    for key, value in tree.items():
-        if not isinstance(key, str):
-            raise TypeError(f"a checkpoint's keys are strings; {path}/ has {key!r}")
-        if isinstance(value, Mapping):
-            _write_group(group.create_group(_encoded(key)), value, f"{path}/{key}")
-        else:
-            kind, stored = _stored(value, f"{path}/{key}")
-            group.create_dataset(_encoded(key), data=stored).attrs["kind"] = kind
-
-
-def _read_group(group: h5py.Group) -> dict[str, Any]:
-    return {
-        _decoded(name): _read_group(member) if isinstance(member, h5py.Group) else _loaded(member)
-        for name, member in group.items()
-    }
-
-
-def _stored(value: object, where: str) -> tuple[str, np.ndarray[Any, Any]]:
-    if isinstance(value, np.generic):
-        value = value.item()
-    match value:
-        case None:
-            return "none", np.zeros((), np.uint8)
-        case bool():
-            return "bool", np.asarray(value)
-        case int():
-            # The state of a random generator has integers of 128 bits.
-            return "int", np.asarray(value) if -(2**63) <= value < 2**63 else _text(str(value))
-        case float():
-            return "float", np.asarray(value)
-        case str():
-            # HDF5's strings end at the first NUL.
-            return "str", np.frombuffer(value.encode(), np.uint8) if "\0" in value else _text(value)
-        case np.ndarray() if value.dtype.kind in "biufc":
-            return "array", value
-    raise TypeError(f"checkpoint entry {where} is {type(value).__name__} ({value!r:.60}), which has no place in HDF5")
-
-
-def _text(value: str) -> np.ndarray[Any, Any]:
-    return np.array(value, h5py.string_dtype())
-
-
-def _loaded(dataset: h5py.Dataset) -> Leaf:
-    stored = dataset.asstr()[()] if h5py.check_string_dtype(dataset.dtype) else np.asarray(dataset)
-    match str(dataset.attrs["kind"]):
-        case "none":
-            return None
-        case "array" if isinstance(stored, np.ndarray):
-            return stored
-        case "str":
-            return stored.tobytes().decode() if isinstance(stored, np.ndarray) else str(stored)
-        case "bool":
-            return bool(stored)
-        case "int":
-            return int(stored)
-        case "float":
-            return float(stored)
-    raise ValueError(f"entry {dataset.name} has the unknown kind '{dataset.attrs['kind']}'")
-
-
-def _encoded(key: str) -> str:
-    """A key as a name that HDF5 allows: not empty, not `.`, without `/` and NUL."""
-    name = key.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
-    return {"": "%", ".": "%2E"}.get(name, name)
-
-
-def _decoded(name: str) -> str:
-    if name == "%":
-        return ""
-    return name.replace("%2E", ".").replace("%00", "\0").replace("%2F", "/").replace("%25", "%")

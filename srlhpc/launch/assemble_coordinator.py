@@ -41,7 +41,9 @@ def build_coordinator(
     spec = plan.spec
     now = time.monotonic()
     meta = (restored or {}).get("meta", {})
-    progress = Progress(plan.trained_policies[0], plan.spaces.frames_per_step, now, meta)
+    progress = Progress(
+        plan.trained_policies[0], plan.spaces.frames_per_step, now, meta, is_evaluated=bool(plan.named("evaluator"))
+    )
     if restored is not None:
         cut_metrics(paths.metrics, progress.steps)
     elif paths.metrics.exists():
@@ -53,6 +55,7 @@ def build_coordinator(
         CheckpointFolder(paths.checkpoints, spec.checkpoint.keep, spec.checkpoint.keep_best),
         parts,
         lambda: progress.to_meta(time.monotonic()) | {"spec": text, "versions": library_versions()},
+        score=lambda: progress.score,
         roles_state=roles_state,
         in_thread=not plan.serial,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.score import Score
 from srlhpc.roles.parts import PartReceiver
 
 log = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ class Checkpointing:
         parts: policy to its receiver, that whose updates and steps are the run's first; a checkpoint is whole when
             each has sent its part.
         meta: what else goes into the file, called when the last part is here.
+        score: how good the weights are, called with it.
         roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
         in_thread: write beside the loop; serial mode writes at once.
     """
@@ -35,10 +36,11 @@ class Checkpointing:
         parts: Mapping[str, PartReceiver],
         meta: Callable[[], dict[str, Any]],
         *,
+        score: Callable[[], Score | None] = lambda: None,
         roles_state: Callable[[], dict[str, Any]] | None,
         in_thread: bool,
     ) -> None:
-        self._folder, self._receivers, self._meta = folder, parts, meta
+        self._folder, self._receivers, self._meta, self._score = folder, parts, meta, score
         self._roles_state, self._in_thread = roles_state, in_thread
         self._parts: dict[str, dict[str, Any]] = {}
         self._thread: threading.Thread | None = None
@@ -96,8 +98,7 @@ class Checkpointing:
         if self._roles_state is not None:
             tree["roles"] = self._roles_state()
         self._parts = {}
-        updates, score = int(meta["updates"]), float(meta["return_mean"])
-        arguments = (tree, updates, None if math.isnan(score) else score)
+        arguments = (tree, int(meta["updates"]), self._score())
         if self._in_thread:
             self._thread = threading.Thread(target=self._write_aside, args=arguments, name="checkpoint")
             self._thread.start()
@@ -105,15 +106,15 @@ class Checkpointing:
             self._write(*arguments)
             self.written = self._writing
 
-    def _write_aside(self, tree: dict[str, Any], updates: int, score: float | None) -> None:
+    def _write_aside(self, tree: dict[str, Any], updates: int, score: Score | None) -> None:
         try:
             self._write(tree, updates, score)
         except Exception as error:
             self._error = error
 
-    def _write(self, tree: dict[str, Any], updates: int, score: float | None) -> None:
+    def _write(self, tree: dict[str, Any], updates: int, score: Score | None) -> None:
         try:
-            self.last = self._folder.save(tree, updates, score)
+            self.last = self._folder.save(tree, updates, *(score or ()))
             self.last_updates = updates
             self.problem = None
         except OSError as error:

@@ -155,7 +155,7 @@ class Coordinator(Role):
             if update["checkpoint_due"] and self._checkpointing.is_idle:
                 self._ask_for_checkpoint()
         for evaluation in report["evaluations"]:
-            self._progress.evaluation = evaluation
+            self._progress.add_evaluation(evaluation)
         self._decide(self._clock())
 
     def _answer(self, rank: int) -> None:

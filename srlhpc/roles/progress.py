@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-EPISODES_IN_MEAN = 100
-"""Training episodes that `return_mean` is over."""
+from srlhpc.data.score import EPISODES_IN_MEAN, Score
+
 _RATE_WINDOW_SECONDS = 10.0
 
 
@@ -20,10 +20,17 @@ class Progress:
         frames_per_step: simulator frames of one environment step.
         now: seconds on the caller's clock.
         restored: what `to_meta` gave, from the checkpoint that this attempt goes on from.
+        is_evaluated: whether there are evaluators; what they find then decides which checkpoint is best.
     """
 
     def __init__(
-        self, policy: str, frames_per_step: int, now: float, restored: Mapping[str, Any] | None = None
+        self,
+        policy: str,
+        frames_per_step: int,
+        now: float,
+        restored: Mapping[str, Any] | None = None,
+        *,
+        is_evaluated: bool = False,
     ) -> None:
         meta = restored or {}
         self._policy = policy
@@ -36,7 +43,8 @@ class Progress:
         self._policy_returns = {name: _window(kept) for name, kept in meta.get("policy_returns", {}).items()}
         self._statistics = {name: _window(kept) for name, kept in meta.get("statistics", {}).items()}
         self.updates_of: dict[str, dict[str, Any]] = {}
-        self.evaluation: dict[str, Any] = {}
+        self._is_evaluated = is_evaluated
+        self.evaluation: dict[str, Any] = dict(meta.get("evaluation", {})) if is_evaluated else {}
         self.updates = int(meta.get("updates", 0))
         self.steps = int(meta.get("steps", 0))
         self.agent_steps = int(meta.get("agent_steps", 0))
@@ -66,6 +74,11 @@ class Progress:
             self.updates, self.steps = int(update["updates"]), int(update["steps"])
             self.agent_steps = int(update["agent_steps"])
 
+    def add_evaluation(self, evaluation: Mapping[str, Any]) -> None:
+        """A round of an evaluator: version, episodes, return_mean and so on; a late one of older weights is dropped."""
+        if evaluation["version"] >= self.evaluation.get("version", -1):
+            self.evaluation = dict(evaluation)
+
     # --- giving out ----------------------------------------------------------------------------------------------
 
     def seconds(self, now: float) -> float:
@@ -80,6 +93,15 @@ class Progress:
     @property
     def has_full_mean(self) -> bool:
         return len(self._returns) == EPISODES_IN_MEAN
+
+    @property
+    def score(self) -> Score | None:
+        """Of a checkpoint written now: the last evaluation's, else the full mean that `stop.return_mean` takes."""
+        if self._is_evaluated:
+            value = self.evaluation.get("return_mean")
+            return None if value is None else Score(float(value), "evaluation")
+        mean = self.return_mean
+        return Score(mean, "return_mean") if mean is not None and self.has_full_mean else None
 
     def steps_per_second(self, now: float) -> float:
         """Trained steps per second of wall time over the last ten seconds."""
@@ -141,6 +163,7 @@ class Progress:
             "lengths": list(self._lengths),
             "policy_returns": {name: list(values) for name, values in self._policy_returns.items()},
             "statistics": {name: list(values) for name, values in self._statistics.items()},
+            "evaluation": self.evaluation,
         }
 
 

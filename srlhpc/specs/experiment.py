@@ -254,7 +254,8 @@ class CheckpointSpec(Spec):
     keep: PositiveInt = 3
     """Newest files kept."""
     keep_best: NonNegativeInt = 1
-    """Files with the best mean training return kept beside those."""
+    """Best files kept beside those: best by the last evaluation where there are evaluators, else by the mean return of
+    the last 100 training episodes; before there are so many, a file has no score."""
 
 
 class ExperimentSpec(Spec):

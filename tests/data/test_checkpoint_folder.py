@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from srlhpc.data.checkpoint import (
+    FORMAT_VERSION,
+    HEADER_BYTES,
+    MAGIC,
+    read_checkpoint,
+    read_score,
+    write_checkpoint,
+)
+from srlhpc.data.checkpoint_entries import Tree
 from srlhpc.data.checkpoint_folder import CheckpointFolder, updates_of
 from srlhpc.objects import UserError
 
@@ -116,3 +128,33 @@ def test_save_when_the_disk_is_full_then_an_error_and_the_last_good_one_stays(sm
     assert newest.tree == {"updates": 1}
     folder.save({"updates": 3}, 3)
     assert kept(folder) == [1, 3]
+
+
+def write_as_before(path: Path, tree: Tree, score: float) -> None:
+    """A file of an srlhpc whose headers name no rule."""
+    write_checkpoint(path, tree, score)
+    content = path.read_bytes()
+    image = content[HEADER_BYTES:]
+    described = {"format_version": FORMAT_VERSION, "score": score, "bytes": len(content)}
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode() + image).hexdigest()
+    text = f"{MAGIC}\n{json.dumps(described | {'sha256': digest})}\n"
+    path.write_bytes(text.encode().ljust(HEADER_BYTES) + image)
+
+
+def test_score_of_an_older_file_is_read_and_counts_only_if_it_is_over_all_episodes(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=1, keep_best=1)
+    write_as_before(tmp_path / "updates-000000001.h5", {"meta": {"returns": np.full(3, 500.0)}}, 500.0)
+    write_as_before(tmp_path / "updates-000000002.h5", {"meta": {"returns": np.full(100, 80.0)}}, 80.0)
+    assert read_score(tmp_path / "updates-000000001.h5") == 500.0
+    assert read_checkpoint(tmp_path / "updates-000000002.h5")["meta"]["returns"].size == 100
+    folder.save({}, 3, 70.0)
+    assert kept(folder) == [2, 3]
+
+
+def test_scores_of_evaluations_come_before_means_of_training_when_the_newest_is_evaluated(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=1, keep_best=1)
+    folder.save({}, 1, 300.0, "return_mean")
+    folder.save({}, 2, 20.0, "evaluation")
+    folder.save({}, 3, 10.0, "evaluation")
+    folder.save({}, 4, None, "evaluation")
+    assert kept(folder) == [2, 4]

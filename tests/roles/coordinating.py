@@ -63,6 +63,7 @@ class Coordinating:
         restored: Mapping[str, Any] | None = None,
         checkpoint_seconds: float | None = None,
         first_checkpoint: bool = False,
+        is_evaluated: bool = False,
     ) -> None:
         self.now = 1000.0
         self.folder = folder
@@ -77,12 +78,13 @@ class Coordinating:
         }
         part = Link(Stream.PARTS, TRAINER, 0)
         self.part_sender = PartSender(fabric.outbox(part, CHUNK, slots=2))
-        self.progress = Progress("default", 4, self.now, restored)
+        self.progress = Progress("default", 4, self.now, restored, is_evaluated=is_evaluated)
         self.checkpoints = CheckpointFolder(folder / "checkpoints")
         self.checkpointing = Checkpointing(
             self.checkpoints,
             {"default": PartReceiver(fabric.inbox([part], CHUNK, pool=2))},
             lambda: self.progress.to_meta(self.now),
+            score=lambda: self.progress.score,
             roles_state=None,
             in_thread=False,
         )

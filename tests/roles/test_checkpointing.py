@@ -12,8 +12,10 @@ import pytest
 from srlhpc.comm.channel import Link, Stream
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.protocol import CHUNK, CHUNK_BYTES
-from srlhpc.data.checkpoint import Tree, read_checkpoint
+from srlhpc.data.checkpoint import read_checkpoint
+from srlhpc.data.checkpoint_entries import Tree
 from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.score import Rule
 from srlhpc.roles.checkpointing import Checkpointing
 from srlhpc.roles.parts import PartReceiver, PartSender, slots_of
 
@@ -93,11 +95,11 @@ class SlowFolder(CheckpointFolder):
         self.may_save = threading.Event()
         self._error = error
 
-    def save(self, tree: Tree, updates: int, score: float | None = None) -> Path:
+    def save(self, tree: Tree, updates: int, score: float | None = None, rule: Rule = "return_mean") -> Path:
         assert self.may_save.wait(30)
         if self._error is not None:
             raise self._error
-        return super().save(tree, updates, score)
+        return super().save(tree, updates, score, rule)
 
 
 def written(checkpointing: Checkpointing) -> None:

@@ -1,0 +1,18 @@
+"""What the best checkpoint is best at: one number, and the rule that it comes from."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+EPISODES_IN_MEAN = 100
+"""Training episodes that a mean return is over; one over fewer decides nothing."""
+
+Rule = Literal["return_mean", "evaluation"]
+"""The mean return of so many training episodes, or of the last round of evaluation."""
+
+
+class Score(NamedTuple):
+    """A checkpoint's score; those of one rule compare, and higher is better."""
+
+    value: float
+    rule: Rule
