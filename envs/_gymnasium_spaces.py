@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,10 @@ from numpy.typing import NDArray
 
 from srlhpc.environment import Array, ArraySpec
 from srlhpc.objects import UserError
+
+log = logging.getLogger(__name__)
+
+REMEDY = "turn it into one of them with a wrapper"
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,14 @@ class ObservationKey:
     """Turns the raw observation into something that can be assigned to an array of `spec`."""
     is_plain: bool = False
     """Whether `encode` only casts, so that a whole batch can be assigned at once."""
+    path: tuple[Any, ...] = ()
+    """Keys and places that lead to it in the raw observation; empty where that is the array itself."""
+
+    def of(self, raw: Any) -> Any:
+        """Its part of a raw observation, encoded."""
+        for step in self.path:
+            raw = raw[step]
+        return self.encode(raw)
 
 
 @dataclass(frozen=True)
@@ -29,47 +43,91 @@ class ObservationKeys:
     """All arrays of an observation."""
 
     keys: Mapping[str, ObservationKey]
-    is_dict: bool
-    """Whether the raw observation is a mapping with these keys; else it is the value of the only key, `obs`."""
 
     @property
     def specs(self) -> dict[str, ArraySpec]:
         return {name: key.spec for name, key in self.keys.items()}
 
+    @property
+    def is_one_plain_array(self) -> bool:
+        """Whether a whole batch of raw observations can be assigned to the only array, `obs`."""
+        return "obs" in self.keys and self.keys["obs"].is_plain and not self.keys["obs"].path
+
     def write(self, raw: Any, arrays: Mapping[str, Array], index: Any) -> None:
         """Writes one raw observation to `arrays[key][index]`."""
-        if not self.is_dict:
-            arrays["obs"][index] = self.keys["obs"].encode(raw)
-            return
         for name, key in self.keys.items():
-            arrays[name][index] = key.encode(raw[name])
+            arrays[name][index] = key.of(raw)
 
 
-def observation_keys(space: Any, where: str) -> ObservationKeys:
+def observation_keys(space: Any, where: str, remedy: str = REMEDY) -> ObservationKeys:
     """The arrays for a Gymnasium observation space.
 
     float, integer and bool boxes and MultiBinary: float32; uint8 images `[H, W, C]` or `[H, W]`: uint8 `[C, H, W]`
     (images whose first axis is the smallest are taken as `[C, H, W]` already); Discrete and MultiDiscrete: one-hot
-    float32; Dict: one key each.
+    float32; Dict and Tuple, within each other too: one key each, as `arm.angle` or `1.image`. Text in them is left
+    out, which is logged once.
+
+    Args:
+        space: of one agent.
+        where: what messages call the environment.
+        remedy: what messages advise where a space is of another type.
 
     Raises:
-        UserError: the space is of another type, or a Dict within a Dict.
+        UserError: the space is of another type, or there are no arrays in it.
     """
+    parts, texts = _parts(space)
+    keys: dict[str, ObservationKey] = {}
+    for path, part in parts.items():
+        name = _name(path)
+        if name in keys:
+            raise UserError(f"{where}: two observations would be called '{name}'; {remedy}")
+        key = _observation_key(part, f"{where}, observation '{name}'" if path else where, remedy)
+        keys[name] = replace(key, path=path)
+    if not keys:
+        raise UserError(f"{where}: its observation space, {space}, has no numbers to learn from; {remedy}")
+    if texts:
+        _say_what_is_left_out(where, ", ".join(f"'{_name(path)}'" for path in texts))
+    return ObservationKeys(keys)
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return ".".join(str(step) for step in path) or "obs"
+
+
+def _parts(space: Any, path: tuple[Any, ...] = ()) -> tuple[dict[tuple[Any, ...], Any], list[tuple[Any, ...]]]:
+    """What a space consists of, by where it is, and where text is inside it."""
     from gymnasium import spaces
 
-    if not isinstance(space, spaces.Dict):
-        return ObservationKeys({"obs": _observation_key(space, where)}, is_dict=False)
-    for name, part in space.spaces.items():
-        if isinstance(part, spaces.Dict | spaces.Tuple):
-            raise UserError(
-                f"{where}: observation '{name}' is a {type(part).__name__} inside a Dict; only one level is "
-                "understood: flatten it with a wrapper (gymnasium.wrappers.FlattenObservation)"
-            )
-    keys = {name: _observation_key(part, f"{where}, observation '{name}'") for name, part in space.spaces.items()}
-    return ObservationKeys(keys, is_dict=True)
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        inner = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        parts: dict[tuple[Any, ...], Any] = {}
+        texts: list[tuple[Any, ...]] = []
+        for step, part in inner:
+            more, more_texts = _parts(part, (*path, step))
+            parts |= more
+            texts += more_texts
+        return parts, texts
+    return ({}, [path]) if path and _is_text(space) else ({path: space}, [])
 
 
-def _observation_key(space: Any, where: str) -> ObservationKey:
+def _is_text(space: Any) -> bool:
+    """Whether its values are strings; environments have classes of their own for that."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        return False
+    try:
+        return isinstance(space, spaces.Text) or isinstance(space.sample(), str)
+    except NotImplementedError:
+        return False
+
+
+@cache
+def _say_what_is_left_out(where: str, names: str) -> None:
+    log.warning("%s: observation %s is text, which networks cannot read: it is left out", where, names)
+
+
+def _observation_key(space: Any, where: str, remedy: str) -> ObservationKey:
     from gymnasium import spaces
 
     match space:
@@ -83,7 +141,7 @@ def _observation_key(space: Any, where: str) -> ObservationKey:
             return _one_hot(space.nvec.reshape(-1), space.start.reshape(-1))
     raise UserError(
         f"{where}: observation space {type(space).__name__} is not understood; known are Box, Discrete, MultiDiscrete, "
-        "MultiBinary and a Dict of those; turn it into one of them with a wrapper"
+        f"MultiBinary, and Dicts and Tuples of those; {remedy}"
     )
 
 

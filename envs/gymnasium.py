@@ -49,7 +49,7 @@ def from_id(name: str, kwargs: Mapping[str, Any], copies: int, seed: int, render
     _, info = first.reset(seed=seed)
     has_masks = "action_mask" in info
     spaces = single_agent_spaces(observations.specs, codec.space, has_action_masks=has_masks)
-    is_plain = not has_masks and not observations.is_dict and observations.keys["obs"].is_plain
+    is_plain = not has_masks and observations.is_one_plain_array
     vector = _make_native(first.spec, arguments, copies) if is_plain else None
     if vector is not None:
         first.close()

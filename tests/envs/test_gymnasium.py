@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from envs._gymnasium_spaces import _say_what_is_left_out
 from envs.gymnasium import Settings, build
 from srlhpc.environment import ActionSpace, ArraySpec, Continuous, Discrete, Environment, MultiDiscrete
 from srlhpc.objects import UserError
@@ -38,6 +39,11 @@ def make(name: str, copies: int = 1, **kwargs: Any) -> Environment:
 
 def picky(**kwargs: Any) -> Environment:
     return make(f"{ODD}:Picky-v0", **kwargs)
+
+
+def simulator_of(environment: Environment) -> Any:
+    """The first, without its wrappers, of an environment that steps its copies one after the other."""
+    return environment._simulators._simulators[0].unwrapped  # type: ignore[attr-defined]
 
 
 def test_vectorised_cartpole_gives_what_gymnasium_gives() -> None:
@@ -137,10 +143,52 @@ def test_dict_observations_become_keys() -> None:
 )
 def test_observation_space_becomes_an_array(space: Any, spec: ArraySpec, encode: Any) -> None:
     environment = picky(observation_space=space)
-    simulator = environment._simulators._simulators[0].unwrapped  # type: ignore[attr-defined]
+    simulator = simulator_of(environment)
     seen = environment.reset(0).kinds["agent"].observations["obs"][0, 0]
     assert environment.spaces.kinds[0].observations == {"obs": spec}
     np.testing.assert_array_equal(seen, encode(simulator.shown))
+
+
+class Mission(spaces.Space[str]):
+    """Text in a space of an environment's own, as MiniGrid has it."""
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        return "get the blue key"
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, str)
+
+
+def test_spaces_within_each_other_become_keys_with_the_way_to_them_as_their_names() -> None:
+    arm = spaces.Dict({"angle": spaces.Box(-1, 1, (2,)), "on": spaces.MultiBinary(3)})
+    view = spaces.Tuple([spaces.Box(0, 255, (9, 8, 3), np.uint8), spaces.MultiDiscrete([2, 3])])
+    environment = picky(observation_space=spaces.Tuple([spaces.Dict({"arm": arm, "view": view}), spaces.Discrete(4)]))
+    spec = ArraySpec
+    assert environment.spaces.kinds[0].observations == {
+        "0.arm.angle": spec((2,), "float32"),
+        "0.arm.on": spec((3,), "float32"),
+        "0.view.0": spec((3, 9, 8), "uint8"),
+        "0.view.1": spec((5,), "float32"),
+        "1": spec((4,), "float32"),
+    }
+    now = environment.reset(0).kinds["agent"].observations
+    shown, number = simulator_of(environment).shown
+    np.testing.assert_array_equal(now["0.arm.angle"][0, 0], shown["arm"]["angle"])
+    np.testing.assert_array_equal(now["0.arm.on"][0, 0], shown["arm"]["on"])
+    np.testing.assert_array_equal(now["0.view.0"][0, 0], shown["view"][0].transpose(2, 0, 1))
+    assert np.flatnonzero(now["0.view.1"]).tolist() == [shown["view"][1][0], 2 + shown["view"][1][1]]
+    np.testing.assert_array_equal(now["1"][0, 0], np.eye(4)[number])
+
+
+@pytest.mark.parametrize("text", [Mission(), spaces.Text(5)])
+def test_text_within_an_observation_is_left_out_which_is_said_once(text: Any, caplog: pytest.LogCaptureFixture) -> None:
+    _say_what_is_left_out.cache_clear()
+    space = spaces.Dict({"image": spaces.Box(0, 255, (7, 7, 3), np.uint8), "mission": text})
+    environment = [picky(observation_space=space) for _ in range(3)][-1]
+    assert list(environment.reset(0).kinds["agent"].observations) == ["image"]
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "observation 'mission' is text, which networks cannot read: it is left out"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +205,7 @@ def test_observation_space_becomes_an_array(space: Any, spec: ArraySpec, encode:
 )
 def test_action_space_is_decoded(space: Any, ours: ActionSpace, action: Any, theirs: Any) -> None:
     environment = picky(action_space=space)
-    simulator = environment._simulators._simulators[0].unwrapped  # type: ignore[attr-defined]
+    simulator = simulator_of(environment)
     assert environment.spaces.kinds[0].actions == ours
     environment.reset(0)
     environment.step({"agent": np.array([[action]], ours.array.dtype)})
@@ -175,9 +223,18 @@ def test_bounds_are_never_exceeded_by_rounding() -> None:
 @pytest.mark.parametrize(
     ("space", "complaint"),
     [
-        (spaces.Dict({"inner": spaces.Dict({"x": spaces.Discrete(2)})}), "'inner' is a Dict inside a Dict"),
-        (spaces.Tuple([spaces.Discrete(2)]), "observation space Tuple is not understood"),
         (spaces.Text(5), "observation space Text is not understood"),
+        (spaces.Sequence(spaces.Discrete(2)), "observation space Sequence is not understood"),
+        (
+            spaces.Tuple([spaces.Discrete(2), spaces.Dict({"x": spaces.Graph(spaces.Discrete(2), None)})]),
+            r"observation '1\.x': observation space Graph is not understood",
+        ),
+        (spaces.Dict({}), "has no numbers to learn from"),
+        (spaces.Dict({"mission": spaces.Text(5)}), "has no numbers to learn from"),
+        (
+            spaces.Dict({"a.b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(2)})}),
+            "two observations would be called 'a.b'",
+        ),
     ],
 )
 def test_observation_space_that_does_not_fit_is_refused(space: Any, complaint: str) -> None:
