@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from srlhpc.comm.networks import settings_within_a_node
-from srlhpc.launch.processes import ATTEMPT_VARIABLE, die_with_parent
+from srlhpc.launch.processes import ATTEMPT_VARIABLE
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.objects import UserError
+from srlhpc.specs.child_processes import die_with_parent
 
 Flavour = Literal["mpich", "openmpi4", "openmpi5"]
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import signal
 import socket
-import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from srlhpc.specs.child_processes import all_pids, kill_marked, marked
+
 ATTEMPT_VARIABLE = "SRLHPC_ATTEMPT"
 """Environment variable with the folder of the attempt; every process of it inherits it, and nobody else has it."""
-
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
@@ -68,34 +63,20 @@ class ProcessIdentity:
         return ProcessIdentity.of(self.pid) == self
 
 
-def die_with_parent() -> None:
-    """Asks the kernel to kill this process when the thread that forked it ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def processes_of(attempt: Path) -> list[int]:
     """Processes of this host that were started for an attempt, this one excepted."""
-    mark = f"{ATTEMPT_VARIABLE}={attempt}".encode()
-    return [pid for pid in _all_pids() if pid != os.getpid() and mark in _environment(pid)]
+    return marked(ATTEMPT_VARIABLE, str(attempt))
 
 
 def kill_processes_of(attempt: Path, within_seconds: float = 5.0) -> list[int]:
     """Kills what still runs of an attempt; returns what could not be killed in that time."""
-    limit = time.monotonic() + within_seconds
-    while remaining := processes_of(attempt):
-        for pid in remaining:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > limit:
-            return remaining
-        time.sleep(0.005)
-    return []
+    return kill_marked(ATTEMPT_VARIABLE, str(attempt), within_seconds)
 
 
 def is_used(path: Path) -> bool:
     """Whether a live process of this user has a file open or in its memory."""
     wanted = f" {path}\n".encode()
-    for pid in _all_pids():
+    for pid in all_pids():
         with contextlib.suppress(OSError):
             if wanted in Path(f"/proc/{pid}/maps").read_bytes() or str(path) in _open_files(pid):
                 return True
@@ -108,15 +89,3 @@ def _open_files(pid: int) -> list[str]:
         with contextlib.suppress(OSError):
             found.append(os.readlink(descriptor.path))
     return found
-
-
-def _all_pids() -> Iterator[int]:
-    return (int(name) for name in os.listdir("/proc") if name.isdigit())
-
-
-def _environment(pid: int) -> list[bytes]:
-    try:
-        # Empty for a zombie, refused for another user's process.
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []

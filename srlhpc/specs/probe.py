@@ -1,21 +1,38 @@
-"""Finding an environment's spaces without loading its simulator into this process.
-
-`python -m srlhpc.specs.probe FACTORY` reads the settings as JSON from stdin, builds one copy and prints the answer.
-"""
+"""Finding an environment's spaces without loading its simulator into this process."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import signal
 import subprocess
 import sys
-from typing import Any
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any
 
 from srlhpc.environment import Spaces
-from srlhpc.objects import UserError, load_module, missing_packages
+from srlhpc.objects import UserError, missing_packages
+from srlhpc.specs.child_processes import die_with_parent, kill_marked
 from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.probe_process import place_in_stack
 
 TIMEOUT_SECONDS = 600.0
+CLOSE_SECONDS = 10.0
+"""For the environment to close when its spaces are known; training waits for it, so not longer."""
+_EXIT_SECONDS = 2.0
+"""For the process to end by itself when all is told."""
+_TOLD_SECONDS = 5.0
+"""After that it is told what is waited for."""
+_MARK = "SRLHPC_PROBE"
+"""Environment variable that all processes have which the environment starts, whatever session they are in."""
+_LAST_BYTES, _LAST_LINES = 16_384, 3
+
+log = logging.getLogger(__name__)
 
 
 def probe_spaces(settings: EnvironmentSettings, timeout_seconds: float = TIMEOUT_SECONDS) -> Spaces:
@@ -47,45 +64,122 @@ def check_packages(settings: EnvironmentSettings) -> None:
 
 def _ask_subprocess(settings: EnvironmentSettings, timeout_seconds: float) -> dict[str, Any]:
     name = settings.factory
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "srlhpc.specs.probe", name],
-            input=settings.model_dump_json(),
-            capture_output=True,
-            text=True,
-            timeout=timeout_seconds,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
-        )
-    except subprocess.TimeoutExpired:
-        raise UserError(f"environment '{name}' was not built within {timeout_seconds:g} s") from None
-    if done.returncode == 0:
-        answer: dict[str, Any] = json.loads(done.stdout)
+    with _started(settings) as asked:
+        asked.wait(1, timeout_seconds)
+        answer = (asked.answers() or [{}])[0]
         if "error" in answer:
             raise UserError(f"environment '{name}' cannot be built: {answer['error']}")
-        return answer
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    last = lines[-1].strip() if lines else "no message"
-    raise UserError(f"environment '{name}' cannot be built (exit code {done.returncode}): {last}")
+        if "spaces" not in answer:
+            raise UserError(f"environment '{name}' {asked.how_it_ended(timeout_seconds)}")
+        asked.wait(2, CLOSE_SECONDS)
+        if len(asked.answers()) > 1:
+            asked.wait(3, _EXIT_SECONDS)
+        _warn_of_closing(name, asked)
+        spaces: dict[str, Any] = answer["spaces"]
+        return spaces
 
 
-def _answer(factory: str, settings_json: str) -> dict[str, Any]:
-    try:
-        module = load_module(factory, "envs")
-        environment = module.build(module.Settings.model_validate_json(settings_json), copies=1, seed=0)
-    except UserError as error:
-        return {"error": str(error)}
-    spaces: dict[str, Any] = environment.spaces.to_json()
-    environment.close()
-    return spaces
+def _warn_of_closing(name: str, asked: _Probe) -> None:
+    closing = asked.answers()[1:]
+    if closing and closing[0]["closing"]:
+        log.warning("environment '%s': its close() failed: %s", name, closing[0]["closing"])
+    elif not closing and asked.is_running:
+        log.warning("environment '%s': its close() did not end within %g s; it was killed", name, CLOSE_SECONDS)
+    elif not closing:
+        log.warning("environment '%s': its process ended in close() (%s)", name, asked.code_text)
 
 
-def _main() -> None:
-    # What simulators print on stdout must not mix with the answer.
-    answer_file = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    with answer_file:
-        json.dump(_answer(sys.argv[1], sys.stdin.read()), answer_file)
+@contextmanager
+def _started(settings: EnvironmentSettings) -> Iterator[_Probe]:
+    """The process that builds the environment; killed at the end, with all that the environment has started."""
+    mark = uuid.uuid4().hex
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path), _MARK: mark}
+    # Files, not pipes: nobody who holds one open holds the reader, and nobody has to read for others to go on.
+    with _temporary() as asked, _temporary() as answers, _temporary() as said:
+        asked.write(settings.model_dump_json().encode())
+        asked.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "srlhpc.specs.probe_process", settings.factory, str(answers.fileno())],
+            stdin=asked,
+            stdout=said,
+            stderr=said,
+            env=environment,
+            pass_fds=[answers.fileno()],
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+        try:
+            yield _Probe(process, answers, said, settings.factory)
+        finally:
+            process.kill()
+            process.wait()
+            kill_marked(_MARK, mark)
 
 
-if __name__ == "__main__":
-    _main()
+@contextmanager
+def _temporary() -> Iterator[IO[bytes]]:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(tempfile.TemporaryFile(buffering=0))
+        except OSError as error:
+            raise UserError(f"no temporary file can be made: {error}; make room, or set TMPDIR") from None
+        yield file
+
+
+class _Probe:
+    def __init__(self, process: subprocess.Popen[bytes], answers: IO[bytes], said: IO[bytes], name: str) -> None:
+        self._process, self._answers_file, self._said_file = process, answers, said
+        self._name = name
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def code_text(self) -> str:
+        """How the process has ended."""
+        code = self._process.wait()
+        if code >= 0:
+            return f"exit code {code}"
+        return f"signal {-code} ({signal.Signals(-code).name})" if -code in set(signal.Signals) else f"signal {-code}"
+
+    def answers(self) -> list[dict[str, Any]]:
+        """The whole lines of its answer."""
+        whole, _, _ = _all_of(self._answers_file).rpartition(b"\n")
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def wait(self, lines: int, seconds: float) -> None:
+        """Until it has answered so many lines or has ended, at most so long."""
+        begun = time.monotonic()
+        is_told = False
+        while self.is_running and len(self.answers()) < lines and (waited := time.monotonic() - begun) < seconds:
+            if waited > _TOLD_SECONDS and lines == 1 and not is_told:
+                is_told = True
+                log.info("environment '%s' is being built to learn its spaces (at most %g s)", self._name, seconds)
+            time.sleep(0.01)
+
+    def how_it_ended(self, timeout_seconds: float) -> str:
+        """What there is to say of a process that did not answer: it is still at it, or dead."""
+        if self.is_running:
+            self._process.send_signal(signal.SIGABRT)
+            _until(lambda: not self.is_running, _EXIT_SECONDS)
+            what = f"was not built within {timeout_seconds:g} s"
+        else:
+            what = f"cannot be built: it ended its process ({self.code_text})"
+        said = _all_of(self._said_file)[-_LAST_BYTES:].decode(errors="replace")
+        said, _, stack = said.partition("Fatal Python error")
+        where = place_in_stack(stack)
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        last = f"; the last that it wrote: {' / '.join(lines[-_LAST_LINES:])}" if lines else ""
+        return f"{what}{f', in {where}' if where else ''}{last}"
+
+
+def _all_of(file: IO[bytes]) -> bytes:
+    """From its start, whatever place others write at."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+def _until(holds: Callable[[], bool], seconds: float) -> None:
+    limit = time.monotonic() + seconds
+    while not holds() and time.monotonic() < limit:
+        time.sleep(0.01)

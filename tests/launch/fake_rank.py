@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from srlhpc.data.atomic import write_json
-from srlhpc.launch.processes import die_with_parent
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.shared_memory import write_down_names
+from srlhpc.specs.child_processes import die_with_parent
 
 
 def main() -> None:

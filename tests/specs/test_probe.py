@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,7 +13,10 @@ import pytest
 
 from envs import catch, gymnasium
 from srlhpc.environment import Discrete, Spaces
+from srlhpc.launch.processes import ProcessIdentity
 from srlhpc.objects import UserError, load_module
+from srlhpc.specs import probe
+from srlhpc.specs.child_processes import kill_marked, marked
 from srlhpc.specs.modules import EnvironmentSettings
 from srlhpc.specs.probe import probe_spaces
 
@@ -36,7 +42,7 @@ def build(settings, copies, seed, render=False):
 
 
 def test_static_spaces_are_taken_without_a_subprocess(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a subprocess was started"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a subprocess was started"))
     settings = catch.Settings(factory="catch")
     assert probe_spaces(settings) == settings.spaces()
 
@@ -81,23 +87,117 @@ def test_users_mistake_is_told_with_the_environments_name() -> None:
 @pytest.mark.parametrize(
     ("name", "build", "message"),
     [
-        ("raising", "raise RuntimeError('no licence')", "RuntimeError: no licence"),
-        ("dying", "import os; os._exit(7)", r"\(exit code 7\): no message"),
-        ("incomplete", "import no_such_simulator", "No module named 'no_such_simulator'"),
+        (
+            "raising",
+            "raise RuntimeError('no licence\\n\\n  1. buy one')",
+            r"lab.raising.py:8: RuntimeError: no licence\n\n  1",
+        ),
+        ("deep", "import json; json.loads('{')", r"lab.deep.py:8: json.decoder.JSONDecodeError: Expecting"),
+        (
+            "wrapped",
+            "try: 1 / 0\nexcept ArithmeticError as e: raise KeyError('a') from e",
+            r"wrapped.py:9: KeyError: 'a'",
+        ),
+        (
+            "incomplete",
+            "import no_such_simulator",
+            "incomplete.py:8: ModuleNotFoundError: No module named 'no_such_sim",
+        ),
+        ("leaving", "import sys; print('expired'); sys.exit(0)", r"leaving.py:8: sys.exit\(0\) was called"),
+        (
+            "dying",
+            "import os; print('expired', flush=True); os._exit(7)",
+            r"\(exit code 7\); the last that it wrote: expired",
+        ),
+        ("dying_well", "import os; os._exit(0)", r"it ended its process \(exit code 0\)$"),
+        ("crashing", "import ctypes; ctypes.string_at(0)", r"\(signal 11 \(SIGSEGV\)\), in .*crashing.py:8$"),
+        ("foreign", "return 5", "'int' object has no attribute 'spaces'"),
     ],
 )
-def test_crash_is_told_with_the_last_line_of_its_message(
+def test_environment_that_cannot_be_built_is_told_with_its_line_and_all_of_its_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, build: str, message: str
 ) -> None:
     settings = module_that(tmp_path, monkeypatch, name, build)
-    with pytest.raises(UserError, match=f"environment 'lab.{name}' cannot be built .*{message}"):
+    with pytest.raises(UserError, match=f"^environment 'lab.{name}' cannot be built: .*{message}"):
         probe_spaces(settings)
 
 
-def test_build_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = module_that(tmp_path, monkeypatch, "hanging", "import threading; threading.Event().wait()")
-    with pytest.raises(UserError, match="was not built within 0.5 s"):
-        probe_spaces(settings, timeout_seconds=0.5)
+def test_build_that_hangs_is_given_up_with_the_line_where_it_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = tmp_path / "up"
+    body = f"import pathlib, threading\npathlib.Path({str(up)!r}).touch()\nthreading.Event().wait()"
+    settings = module_that(tmp_path, monkeypatch, "hanging", body)
+    monkeypatch.setattr(probe._Probe, "wait", lambda *_: wait_for(up.exists))
+    with pytest.raises(UserError, match=r"was not built within 5 s, in .*lab/hanging.py:10$"):
+        probe_spaces(settings, timeout_seconds=5.0)
+
+
+def wait_for(happened: Callable[[], object]) -> None:
+    while not happened():
+        time.sleep(0.01)
+
+
+CATCH = "from envs import catch; environment = catch.build(catch.Settings(factory='catch'), copies, seed)\n"
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        "[subprocess.Popen(['sleep', '1000'], start_new_session=new) for new in (False, True)]",
+        "os.fork() or time.sleep(1000); threading.Thread(target=time.sleep, args=(1000,)).start()",
+        "os.write(1, b'{}\\n'); os.write(2, b'sensor at 20\\xb0C\\n'); print('{\"error\": \"no\"}')",
+    ],
+)
+def test_what_an_environment_leaves_running_or_says_does_not_hold_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: str
+) -> None:
+    body = f"import os, subprocess, threading, time\n{CATCH}{started}\nreturn environment"
+    settings = module_that(tmp_path, monkeypatch, "leaving", body)
+    marks = []
+    monkeypatch.setattr(probe, "_EXIT_SECONDS", 0.1)
+    monkeypatch.setattr(probe, "kill_marked", lambda *mark: marks.append(mark) or kill_marked(*mark))
+    assert probe_spaces(settings) == catch.Settings(factory="catch").spaces()
+    assert marked(*marks[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("close", "said"),
+    [
+        (
+            "raise RuntimeError('window is gone')",
+            r"its close\(\) failed: .*lab.closing.py:\d+: RuntimeError: window is gone$",
+        ),
+        ("sys.exit(3)", r"its close\(\) failed: .*closing.py:\d+: sys.exit\(3\) was called$"),
+        ("os._exit(3)", r"its process ended in close\(\) \(exit code 3\)$"),
+        ("threading.Event().wait()", r"its close\(\) did not end within 0.5 s; it was killed$"),
+    ],
+)
+def test_close_that_fails_is_worth_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, close: str, said: str
+) -> None:
+    body = f"import os, sys, threading\n{CATCH}def close():\n    {close}\nenvironment.close = close\nreturn environment"
+    settings = module_that(tmp_path, monkeypatch, "closing", body)
+    if "within" in said:
+        monkeypatch.setattr(probe, "CLOSE_SECONDS", 0.5)
+    assert probe_spaces(settings) == catch.Settings(factory="catch").spaces()
+    assert re.search(said, caplog.messages[-1])
+
+
+def test_process_that_asks_when_it_is_killed_then_the_asked_one_dies_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = tmp_path / "up"
+    body = f"import pathlib, os, time\npathlib.Path({str(up)!r}).write_text(str(os.getpid()))\ntime.sleep(1000)"
+    module_that(tmp_path, monkeypatch, "slow", body)
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from lab import slow; "
+        "from srlhpc.specs.probe import probe_spaces; probe_spaces(slow.Settings(factory='lab.slow'))"
+    )
+    with subprocess.Popen([sys.executable, "-c", script]) as asking:
+        wait_for(lambda: up.exists() and up.read_text())
+        asking.kill()
+    wait_for(lambda: ProcessIdentity.of(int(up.read_text())) is None)
 
 
 class NeedsMore(EnvironmentSettings):
