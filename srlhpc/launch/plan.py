@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from srlhpc.environment import Spaces
 from srlhpc.launch.ranks import SERIAL_CHECKPOINT_UPDATES, Plan, RoleName, RolePlan, Seat
 from srlhpc.objects import UserError
+from srlhpc.roles.acquisition import must_not_wait
 from srlhpc.specs.experiment import ExperimentSpec
 
 _MAX_MESSAGE_BYTES = (1 << 31) - 1
@@ -26,7 +27,14 @@ def plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> Plan:
         UserError: agents without a policy, a batch that no whole number of blocks makes, too few groups, ...
     """
     seats = tuple(_seats(spec, spaces))
-    made = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, tuple(_notes(spec, serial)))
+    made = Plan(
+        spec,
+        spaces,
+        serial,
+        _roles(spec, seats, serial),
+        seats,
+        tuple([*_notes(spec, serial), *_lag_notes(spec, seats, serial)]),
+    )
     for policy in made.trained_policies:
         _check_batch(made, policy)
     for seat in seats:
@@ -133,6 +141,22 @@ def _notes(spec: ExperimentSpec, serial: bool) -> list[str]:
             "set checkpoint.every_updates to choose"
         )
     return notes
+
+
+def _lag_notes(spec: ExperimentSpec, seats: Sequence[Seat], serial: bool) -> Iterator[str]:
+    """Which policies of several start fragments beyond their limit, lest groups wait in a circle."""
+    limited = {
+        seat.policy: spec.policies[seat.policy].batch.fragment_steps
+        for seat in seats
+        if seat.trained and (serial or spec.policies[seat.policy].max_policy_lag is not None)
+    }
+    for policy in must_not_wait(limited):
+        yield (
+            f"policies.{policy}: its fragments ({limited[policy]} steps) end within another policy's "
+            f"({', '.join(f'{name} {steps}' for name, steps in limited.items() if name != policy)}), so some start "
+            "beyond the limit of the policy lag, and those that become older than max_policy_lag are dropped; choose "
+            "batch.fragment_steps so that the longer is a multiple of the shorter"
+        )
 
 
 def _check_batch(made: Plan, policy: str) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
 from srlhpc.environment import Environment, Episode, Step, zero_actions
+from srlhpc.roles.acquisition import holding, in_order
 from srlhpc.roles.group import SeatRecorder
 from srlhpc.roles.role import Role
 from srlhpc.roles.step_check import StepCheck
@@ -50,6 +51,8 @@ class Group:
         self.environment = environment
         self.steps = 0
         self._recorders = [(kind, recorder) for kind, recorder in seats.values()]
+        lengths = {policy: recorder.fragment_steps for policy, (_, recorder) in seats.items()}
+        self._to_open = [seats[policy][1] for policy in in_order(lengths)]
         self._seed = seed
         self._check = StepCheck(environment.spaces, environment.copies)
         self._step: Step | None = None
@@ -74,13 +77,21 @@ class Group:
 
     def ask(self) -> bool:
         """Opens fragments where needed and asks for actions; false while a grant or a free slot is missing."""
-        opened = [recorder.open() for _, recorder in self._recorders]
-        if not all(opened):
+        if not self._open():
             return False
         assert self._step is not None
         for kind, recorder in self._recorders:
             recorder.ask(self._step.kinds[kind])
         self._waiting = True
+        return True
+
+    def _open(self) -> bool:
+        """One policy after the other, in the run's order of policies, so that groups never wait in a circle."""
+        for place, recorder in enumerate(self._to_open):
+            if recorder.is_ready:
+                continue
+            if not recorder.open(holding(place, [each.holds for each in self._to_open])):
+                return False
         return True
 
     def has_replies(self) -> bool:

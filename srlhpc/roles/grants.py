@@ -11,6 +11,7 @@ import numpy as np
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.protocol import GrantHeader
 from srlhpc.rl.policy_lag import rollout_slots
+from srlhpc.roles.acquisition import Holding
 
 
 class Granter:
@@ -55,18 +56,28 @@ class Granter:
         return busy
 
     def grant(self, version: int, begun: int, left: int) -> bool:
-        """Grants what may start now, in order of asking.
+        """Grants what may start now, in order of asking; to those that must not wait, beyond the limit.
 
         Args:
             version: the trainer's, which the fragments need.
             begun: batches whose training has begun in this attempt.
             left: updates that are still made of them.
         """
-        busy = False
+        busy = self._grant_at_once(version)
         while self._slots(begun, left) >= self._fragments and (message := self._next()) is not None:
             busy |= self._grant(message, version)
             self._requests.release(message)
         return busy
+
+    def _grant_at_once(self, version: int) -> bool:
+        """What is started beyond the limit leaves fewer to start later, and may be dropped as too old."""
+        hurried = [message for message in self._parked if message.header[GrantHeader.HOLDING] == Holding.LATER]
+        if hurried:
+            self._parked = [m for m in self._parked if m.header[GrantHeader.HOLDING] != Holding.LATER]
+        for message in hurried:
+            self._grant(message, version)
+            self._requests.release(message)
+        return bool(hurried)
 
     def _next(self) -> Message | None:
         """The request whose turn it is; after a resume, those of before come first, in their order."""
@@ -121,8 +132,12 @@ class Granter:
             self.lost += self._open.pop(address, 0)
 
     def save_state(self) -> dict[str, Any]:
-        """The order of asking, for an exact resume; called when nothing is open."""
-        return {"asked": np.array([message.slot for message in self._parked], np.int64)}
+        """The order of asking, for an exact resume; called when nothing is open.
+
+        Of groups that hold nothing: these will ask again at once, while others must first get what they held.
+        """
+        asked = [m.slot for m in self._parked if m.header[GrantHeader.HOLDING] == Holding.NOTHING]
+        return {"asked": np.array(asked, np.int64)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._restored_order = deque(int(slot) for slot in state["asked"])

@@ -17,6 +17,7 @@ from srlhpc.comm.protocol import GrantHeader
 from srlhpc.data.blocks import BlockHeader, ReplyHeader, RequestHeader
 from srlhpc.data.layout import prefixed
 from srlhpc.environment import KindStep
+from srlhpc.roles.acquisition import Holding
 
 Array = NDArray[Any]
 
@@ -80,11 +81,29 @@ class SeatRecorder:
 
     # --- before the action ---------------------------------------------------------------------------------------
 
-    def open(self) -> bool:
-        """Makes sure that there is an open fragment; false while a grant or a free slot is missing."""
-        if not self._trains or self._block is not None:
+    @property
+    def fragment_steps(self) -> int:
+        """Environment steps from a fragment's start to its end."""
+        return self._records - self._burn_in
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a record can be written: a fragment is open, or nothing is recorded."""
+        return not self._trains or self._block is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has a grant, or a fragment that was started with one."""
+        return self.channels.grants is not None and self._granted
+
+    def open(self, held: Holding = Holding.NOTHING) -> bool:
+        """Makes sure that there is an open fragment; false while a grant or a free slot is missing.
+
+        `held` by the group's other recorders; told with the request for a grant.
+        """
+        if self.is_ready:
             return True
-        if not self._granted and not self._ask_for_grant():
+        if not self._granted and not self._ask_for_grant(held):
             return False
         assert self.channels.blocks is not None
         block = self.channels.blocks.acquire()
@@ -93,7 +112,7 @@ class SeatRecorder:
         self._begin(block)
         return True
 
-    def _ask_for_grant(self) -> bool:
+    def _ask_for_grant(self, held: Holding) -> bool:
         requests, grants = self.channels.grant_requests, self.channels.grants
         assert requests is not None
         assert grants is not None
@@ -102,6 +121,7 @@ class SeatRecorder:
             if message is None:
                 return False
             message.header[GrantHeader.GROUP] = self._group
+            message.header[GrantHeader.HOLDING] = held
             requests.send(message)
             self._asked = True
         grants.poll()

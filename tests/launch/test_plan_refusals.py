@@ -97,3 +97,16 @@ def test_serial_run_says_how_often_it_checkpoints() -> None:
     (note,) = made(serial=True).notes
     assert "a checkpoint every 50 updates" in note
     assert made(serial=True, checkpoint={"every_updates": 3}).notes == ()
+
+
+def test_policies_whose_fragments_end_within_others_are_noted_where_their_lag_is_limited() -> None:
+    def notes(steps: int, lag: int | None) -> tuple[str, ...]:
+        job = two_policies()
+        for name, length in (("runners", steps), ("chasers", 8)):
+            fragments = {"max_policy_lag": lag, "batch": {"fragments": 8, "fragment_steps": length}}
+            job["policies"] |= {name: job["policies"][name] | fragments}
+        return made(TAG, **job).notes
+
+    (note,) = notes(12, 0)
+    assert "policies.runners: its fragments (12 steps) end within another policy's (chasers 8)" in note
+    assert notes(16, 0) == notes(12, None) == ()

@@ -192,6 +192,22 @@ def test_run_of_two_policies_goes_on_from_its_checkpoint(tmp_path: Path) -> None
     assert tree_of(paths, 6)["meta"]["updates"] == 6
 
 
+@pytest.mark.parametrize("lengths", [(4, 8), (8, 4), (6, 4), (4, 6)])
+def test_policies_with_fragments_of_different_lengths_are_trained_to_the_end(
+    tmp_path: Path, updates: list[Mapping[str, Any]], lengths: tuple[int, int]
+) -> None:
+    job = settings({"factory": "tests.scripted", "steps": [[5]], "agents": ["a", "b"]}, stop={"updates": 12})
+    job["actors"] |= {"ring": 4}
+    job |= {"agents": [{"match": "a", "policy": "left"}, {"match": "b", "policy": "right"}]}
+    batches = [{"batch": {"fragments": 8, "fragment_steps": steps}} for steps in lengths]
+    job |= {"policies": {name: _policy() | batch for name, batch in zip(("left", "right"), batches, strict=True)}}
+    _, attempt = train(tmp_path, job)
+    assert outcome(attempt)["reason"] == "updates"
+    assert {update["policy"] for update in updates} == {"left", "right"}
+    assert all(update["dropped_fragments"] == 0 for update in updates)
+    assert max(update["lag"][2] for update in updates) == (1 if 6 in lengths else 0)
+
+
 def test_opponent_that_is_not_trained_keeps_its_parameters(tmp_path: Path, updates: list[Mapping[str, Any]]) -> None:
     job = settings({"factory": "tests.scripted", "steps": [[5]], "agents": ["a", "b"]}, **FULL)
     job |= {

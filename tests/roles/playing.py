@@ -14,6 +14,7 @@ from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.protocol import HEADER_ONLY, GrantHeader
 from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, block_layout, reply_layout, request_layout
 from srlhpc.environment import ArraySpec, Environment
+from srlhpc.roles.acquisition import Holding
 from srlhpc.roles.actor import Actor, Group
 from srlhpc.roles.group import SeatChannels, SeatRecorder
 
@@ -53,6 +54,8 @@ class Seat:
     blocks: list[Block] = field(default_factory=list)
     seen: list[Mapping[str, Array]] = field(default_factory=list)
     headers: list[list[int]] = field(default_factory=list)
+    held: list[Holding] = field(default_factory=list)
+    """What the group said it held, with each request that was granted."""
 
     def serve(self) -> bool:
         """Answers a request if one is here."""
@@ -94,6 +97,7 @@ class Seat:
         asked = self.grant_requests.take()
         if asked is None:
             return False
+        self.held.append(Holding(int(asked.header[GrantHeader.HOLDING])))
         self.grant_requests.release(asked)
         grant = self.grants.acquire()
         assert grant is not None

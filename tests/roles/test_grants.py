@@ -7,6 +7,7 @@ import random
 from srlhpc.comm.channel import Link, Message, Outbox, Stream
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.protocol import HEADER_ONLY, GrantHeader
+from srlhpc.roles.acquisition import Holding
 from srlhpc.roles.grants import Granter
 
 TRAINER = 100
@@ -32,11 +33,12 @@ class Groups:
         )
         self._first_version = version
 
-    def ask(self, *groups: int) -> None:
+    def ask(self, *groups: int, held: Holding = Holding.NOTHING) -> None:
         for group in groups:
             message = self._asking[group].acquire()
             assert message is not None
             message.header[GrantHeader.GROUP] = group
+            message.header[GrantHeader.HOLDING] = held
             self._asking[group].send(message)
             self.granter.listen()
 
@@ -142,6 +144,29 @@ def test_order_of_asking_is_the_saved_one_after_a_resume() -> None:
     assert after.granted(version=0) == {}
     after.ask(2)
     assert [list(after.granted(version)) for version in range(3)] == [[2], [0], [1]]
+
+
+def test_group_that_must_not_wait_is_granted_beyond_the_limit_and_others_wait_longer() -> None:
+    groups = Groups(4)
+    groups.ask(0, 1)
+    groups.granted(version=0)
+    groups.ask(2, held=Holding.EARLIER)
+    groups.ask(3, held=Holding.LATER)
+    assert groups.granted(version=0) == {3: 0}
+    groups.ask(0)
+    assert groups.granted(version=1) == {2: 1}
+    assert groups.granted(version=2) == {0: 2}
+
+
+def test_order_of_asking_is_saved_of_groups_that_hold_nothing() -> None:
+    # A group that held another policy's grant must get that again first, and those that did may have to wait for it.
+    before = Groups()
+    before.ask(2, held=Holding.EARLIER)
+    before.ask(0, 1)
+    after = Groups()
+    after.granter.load_state(before.granter.save_state())
+    after.ask(1, 0)
+    assert list(after.granted(version=0)) == [0, 1]
 
 
 def test_grants_never_exceed_what_the_version_allows_whatever_happens() -> None:

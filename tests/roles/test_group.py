@@ -7,6 +7,7 @@ import pytest
 
 from srlhpc.comm.protocol import Command, Report
 from srlhpc.data.blocks import BlockHeader, RequestHeader
+from srlhpc.roles.acquisition import Holding
 from srlhpc.roles.actor import StepError
 from tests.roles.playing import Play, column, times
 from tests.scripted import Script, Scripted
@@ -283,6 +284,40 @@ def test_new_episodes_everywhere_drop_the_burn_in_of_before() -> None:
 
 
 # --- strict mode ---------------------------------------------------------------------------------------------------
+
+
+def granting(*lengths: int) -> Play:
+    """A group of policies a, b, ..., whose fragments have so many records and need grants."""
+    agents = "abc"[: len(lengths)]
+    seats = {name: {"agents": (i,), "records": lengths[i], "strict": True} for i, name in enumerate(agents)}
+    return Play(Scripted([[Script(50)]], {"agent": tuple(agents)}), **seats)
+
+
+def test_group_asks_for_the_longest_fragment_first_and_for_one_at_a_time() -> None:
+    play = granting(2, 4)
+    play.actor.poll()
+    assert not play.seats["a"].grant(0)
+    assert play.seats["b"].grant(0)
+    play.actor.poll()
+    assert play.seats["a"].grant(0)
+    play.run(2)
+    play.actor.poll()
+    assert not play.seats["b"].grant(0)
+    assert play.seats["a"].grant(0)
+    assert (play.seats["a"].held, play.seats["b"].held) == ([Holding.EARLIER] * 2, [Holding.NOTHING])
+
+
+def test_group_whose_long_fragment_ends_within_a_short_one_says_that_it_must_not_wait() -> None:
+    play = granting(2, 3)
+    for _ in range(60):
+        play.actor.poll()
+        for seat in play.seats.values():
+            seat.serve()
+            seat.grant(0)
+            seat.collect()
+    # The fragments of 3 start at 0, 3, 6, 9; those of 2 are open at 3 and 9.
+    assert play.seats["b"].held[:4] == [Holding.NOTHING, Holding.LATER, Holding.NOTHING, Holding.LATER]
+    assert set(play.seats["a"].held) == {Holding.EARLIER}
 
 
 def test_no_record_is_written_before_the_grant() -> None:
