@@ -41,6 +41,17 @@ class Component:
     """GPUs of all nodes together."""
     gpu_shares: tuple[float, ...] = ()
     """GPUs of each rank; 0.5: it shares one."""
+    threads: tuple[int, ...] = ()
+    """Threads of each rank's libraries: the CPUs that it is to have."""
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Component:
+        known: dict[str, Any] = {
+            field: tuple(content[field]) if isinstance(content[field], list) else content[field]
+            for field in cls.__dataclass_fields__
+            if field in content
+        }
+        return cls(**known)
 
     def ranks_beside(self, rank: int) -> range:
         """The ranks on a rank's node, itself included."""
@@ -82,6 +93,15 @@ class Allocation:
         """GPUs times hours, if the job runs to its time limit."""
         return sum(component.gpus for component in self.components) * self.minutes / 60
 
+    @property
+    def threads(self) -> dict[int, int]:
+        """Threads by rank, where they are known."""
+        return {
+            component.first_rank + place: count
+            for component in self.components
+            for place, count in enumerate(component.threads)
+        }
+
     def component_of(self, rank: int) -> int:
         """The number of the component that a rank is in."""
         starts = [(component.first_rank, number) for number, component in enumerate(self.components)]
@@ -97,15 +117,7 @@ class Allocation:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Allocation:
-        fields = list(Component.__dataclass_fields__)
-        components = [
-            Component(
-                **{field: entry[field] for field in fields}
-                | {name: tuple(entry[name]) for name in ("tasks", "gpu_shares")}
-            )
-            for entry in content["components"]
-        ]
-        return cls(tuple(components), int(content["minutes"]))
+        return cls(tuple(Component.from_json(entry) for entry in content["components"]), int(content["minutes"]))
 
 
 class _Placed(NamedTuple):
@@ -299,6 +311,7 @@ def _component(group: Sequence[_Placed], cluster: ClusterProfile) -> Component:
         cpus,
         node.gpus * nodes,
         tuple(entry.gpus for entry in group),
+        tuple(entry.cpus for entry in group),
     )
 
 

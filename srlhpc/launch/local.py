@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 
 from srlhpc.comm.networks import settings_within_a_node
 from srlhpc.launch.processes import ATTEMPT_VARIABLE
+from srlhpc.launch.rank_variables import numbers_of_threads, outside_any_world, settings_of_ranks, threads_lines
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.objects import UserError
 from srlhpc.specs.child_processes import die_with_parent
@@ -33,9 +34,6 @@ RANK_VARIABLE = "SRLHPC_RANK"
 
 STEP_VARIABLE = "SRLHPC_STEP"
 """Environment variable that tells a rank that srun has started it."""
-
-_FOREIGN = ("PMI_", "PMIX_", "OMPI_COMM_", "HYDI_", "MPI_LOCAL")
-"""Variables that would tell a rank that it belongs to the MPI job that srlhpc itself was started from."""
 
 
 class LabelledRank(Protocol):
@@ -143,30 +141,19 @@ def mpiexec_command(mpiexec: str, kind: Flavour, ranks: int, script: Path) -> li
 
 
 def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flavour) -> dict[str, str]:
-    """The environment of the ranks: one thread each, quiet waiting, no use of cross-memory attach."""
-    environment = {key: value for key, value in outer.items() if not key.startswith(_FOREIGN)}
+    """The environment of the ranks: one thread, quiet waiting, no use of cross-memory attach."""
+    environment = outside_any_world(outer)
     environment |= {
         ATTEMPT_VARIABLE: str(attempt.folder),
         FLAVOUR_VARIABLE: kind,
-        **thread_environment(),
+        **settings_of_ranks(outer),
+        **numbers_of_threads(outer, 1),
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
     # As for MPICH in comm/networks.py.
     environment.setdefault("OMPI_MCA_smsc", "^cma")
     return environment | settings_within_a_node(environment)
-
-
-def thread_environment() -> dict[str, str]:
-    """What every rank gets, whoever starts it: one thread, quiet waiting, output at once."""
-    return {
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "HDF5_USE_FILE_LOCKING": "FALSE",
-        "PYTHONUNBUFFERED": "1",
-    }
 
 
 def rank_script(
@@ -177,6 +164,7 @@ def rank_script(
     rank: str = "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}",
     ignored: str = "USR1",
     noted: Path | None = None,
+    threads: Mapping[int, int] | None = None,
 ) -> str:
     """The shell script around each rank.
 
@@ -187,22 +175,26 @@ def rank_script(
         rank: shell expression for the rank's number.
         ignored: signals that nobody may die of. MPICH's process manager sends USR1 to the ranks when one has died.
         noted: made by the script of rank 0 when TERM comes, from its first moment on.
+        threads: of each rank's libraries, where nobody has set any; of a rank that is not there, 1.
     """
     # A shell takes note of a signal only while it waits for a command in the background; that wait then ends with the
     # signal's status. If the command ended in the same moment, only a further wait tells its own, or 127 if it has.
     note = f"trap {shlex.quote(f'touch {shlex.quote(str(noted))}')} TERM"
     note = f'[ "$rank" != 0 ] || {note}\n' if noted else ""
-    logs = "\n".join(f"  {each.rank}) log={shlex.quote(str(attempt.log(each.rank, each.label)))} ;;" for each in ranks)
+    counts = {each.rank: (threads or {}).get(each.rank, 1) for each in ranks}
+    logs = {each.rank: shlex.quote(str(attempt.log(each.rank, each.label))) for each in ranks}
+    cases = "\n".join(f"  {rank}) log={log} threads={counts[rank]} ;;" for rank, log in logs.items())
     return f"""\
 #!/bin/sh
 trap '' {ignored}
 rank={rank}
 case "$rank" in
-{logs}
+{cases}
   *) echo "rank '$rank' is not in the plan of {len(ranks)} ranks; which MPI started this?" >&2; exit 1 ;;
 esac
 exec >>"$log" 2>&1
 export {RANK_VARIABLE}="$rank"
+{threads_lines("$threads")}
 {shlex.join(program)} &
 child=$!
 {note}wait "$child"; code=$?

@@ -48,6 +48,8 @@ def sbatch_text(
         lines += _options({**({} if number else job), "time": allocation.minutes, **component.options})
     # A warning during the set-up is noted; then signals are ignored until the foreman holds them.
     lines.append("trap 'export SRLHPC_WARNED=1' USR1 USR2")
+    # Without the submitting shell's environment bash has a PATH, but keeps it to itself.
+    lines += ["export PATH"] if "export" in cluster.sbatch else []
     lines += [f"module load {shlex.quote(module)}" for module in cluster.modules]
     lines += [*cluster.setup, "export SUBMITIT_EXECUTOR=slurm"]
     # submitit asks for USR2 unless told otherwise.

@@ -8,11 +8,9 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
+from srlhpc.launch.rank_variables import outside_any_world, without_threads
 from srlhpc.objects import ClusterError
 
-_INPUTS = ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_", "SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_")
-"""Variables that change what Slurm's commands do or print, or that describe a job srlhpc itself was started in."""
-_KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SBATCH_RESERVATION")
 _SILENCE = (
     "Unable to contact slurm",
     "Connection refused",
@@ -117,6 +115,8 @@ def explain(command: str, said: str, status: int) -> str:
 
 
 def slurm_environment(outer: Mapping[str, str]) -> dict[str, str]:
-    """The environment of Slurm's commands: nothing that would override what they are told on their command line."""
-    kept = {key: value for key, value in outer.items() if key in _KEPT or not key.startswith(_INPUTS)}
-    return kept | {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "standard"}
+    """The environment of Slurm's commands, which jobs inherit.
+
+    Nothing in it overrides what the commands are told on their command line, or makes ranks part of another world.
+    """
+    return without_threads(outside_any_world(outer)) | {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "standard"}

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from srlhpc.launch.allocation import Allocation, Component
-from srlhpc.launch.local import STEP_VARIABLE, LabelledRank, rank_script, thread_environment
+from srlhpc.launch.local import STEP_VARIABLE, LabelledRank, rank_script
 from srlhpc.launch.processes import ATTEMPT_VARIABLE
+from srlhpc.launch.rank_variables import settings_of_ranks, without_world
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.objects import ClusterError
 from srlhpc.specs.cluster import ClusterProfile
@@ -43,7 +44,10 @@ def start_step(
     # TERM is the only warning of some pre-emptions, and USR1 and USR2 are for the foreman: nobody may die of them.
     rank = "$((SLURM_PROCID + $1))"
     ignored = "USR1 USR2 TERM"
-    script.write_text(rank_script(attempt, ranks, program, rank=rank, ignored=ignored, noted=attempt.terminated))
+    text = rank_script(
+        attempt, ranks, program, rank=rank, ignored=ignored, noted=attempt.terminated, threads=allocation.threads
+    )
+    script.write_text(text)
     with open(attempt.logs / "srun.log", "ab") as log:
         return subprocess.Popen(
             srun_command(allocation, plugin, script),
@@ -97,6 +101,10 @@ def _options(component: Component, plugin: str) -> list[str]:
         f"--mpi={plugin}",
         # A dead rank must not take the others with it: the coordinator decides.
         "--kill-on-bad-exit=0",
+        # Nor must WaitTime in slurm.conf end the step some time after the first rank has left.
+        "--wait=0",
+        # `export` of the batch script is not the step's: ranks get what the script has set up.
+        "--export=ALL",
         "--unbuffered",
         "--label",
         f"--nodes={component.nodes}",
@@ -115,8 +123,8 @@ def step_environment(
 ) -> dict[str, str]:
     """The environment of srun and of the ranks."""
     dropped = (*_OF_THE_BATCH_NODE, *_OF_THE_BATCH_SCRIPT)
-    environment = {key: value for key, value in outer.items() if key not in dropped}
-    environment |= {ATTEMPT_VARIABLE: str(attempt.folder), STEP_VARIABLE: "1", **thread_environment()}
+    environment = {key: value for key, value in without_world(outer).items() if key not in dropped}
+    environment |= {ATTEMPT_VARIABLE: str(attempt.folder), STEP_VARIABLE: "1", **settings_of_ranks(outer)}
     tasks = {count for component in allocation.components for count in component.tasks}
     if plugin == "pmi2" and len(allocation.components) > 1 and len(tasks) > 1:
         # Slurm's PMI2 tells MPICH the nodes in alphabetical order, not in that of the ranks. Where nodes have different

@@ -100,6 +100,12 @@ def test_cpus_when_ranks_of_a_node_want_different_numbers_then_they_share_the_su
     assert all_ranks.options["cpus-per-task"] == 2
 
 
+def test_threads_of_libraries_then_the_cpus_that_each_rank_is_to_have() -> None:
+    roles = {"default": CPU, "actor": {"cpus_per_rank": 2}}
+    allocation = allocate(made(trainers=1, actors=2, policy_servers={"threads": 3}), profile(roles), 60)
+    assert allocation.threads == {0: 1, 1: 1, 2: 3, 3: 2, 4: 2}
+
+
 def test_cpus_when_the_profile_does_not_say_then_the_threads_of_the_job() -> None:
     many = made(1, 1, policy_servers={"threads": 3})
     (all_ranks,) = allocate(many, profile({"default": {**CPU, "nodes": 4}}), 60).components

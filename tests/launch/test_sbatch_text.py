@@ -40,6 +40,12 @@ def test_signal_when_usr1_then_submitit_is_told() -> None:
     assert "export SUBMITIT_PREEMPT_SIGNAL=USR1" in made
 
 
+def test_path_when_the_submitting_shell_is_not_exported_then_the_set_up_lines_can_add_to_it() -> None:
+    assert "export PATH" not in text(GPU).splitlines()
+    lines = text(GPU, sbatch={"export": "NONE"}, setup=["export PATH=$HOME/bin:$PATH"]).splitlines()
+    assert lines.index("export PATH") < lines.index("export PATH=$HOME/bin:$PATH")
+
+
 def test_folder_when_it_has_spaces_and_percents_then_quoted() -> None:
     assert "#SBATCH --output='/my runs/100%%/%j_0_log.out'" in text(GPU, folder="/my runs/100%")
 

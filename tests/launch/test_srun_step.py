@@ -23,6 +23,8 @@ def test_one_component_then_a_plain_step() -> None:
     assert command[0] == "srun"
     assert not any(word.startswith("--het-group") for word in command)
     assert {"--mpi=pmi2", "--kill-on-bad-exit=0", "--ntasks=4", "--nodes=1", "--cpus-per-task=2"} <= set(command)
+    # Whatever WaitTime in slurm.conf and `export` of the batch script say.
+    assert {"--wait=0", "--export=ALL"} <= set(command)
     assert command[-3:] == ["sh", "rank.sh", "0"]
 
 
