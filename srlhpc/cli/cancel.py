@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import click
@@ -9,11 +11,12 @@ import click
 from srlhpc.cli.options import open_run, root_option, say
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.launch.jobs import queued_jobs
-from srlhpc.launch.lease import read_lease
+from srlhpc.launch.lease import Holder, read_lease
 from srlhpc.launch.run_state import is_running, job_ids, run_state
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.slurm import SlurmRefused, SlurmSilent, run_slurm
 from srlhpc.launch.slurm_state import RENEWED_SECONDS
+from srlhpc.objects import ClusterError
 
 
 @click.command("cancel")
@@ -35,8 +38,27 @@ def command(run: str, root: str | None) -> None:
     if holder is None:
         say(f"run {paths.name} does not run: it is {run_state(paths)['state']}")
         return
-    paths.attempt(holder.attempt).stop.touch()
+    _ask_foreman(paths, holder)
     say(f"run {paths.name} will write a checkpoint and end; srlhpc status {paths.name} tells when")
+
+
+def _ask_foreman(paths: RunPaths, holder: Holder) -> None:
+    """Asks the coordinator of a local run; where its mailbox cannot be written, the foreman, as Ctrl-C would.
+
+    Raises:
+        ClusterError: neither is possible.
+    """
+    stop = paths.attempt(holder.attempt).stop
+    try:
+        stop.touch()
+    except OSError as error:
+        if not holder.process.is_here:
+            raise ClusterError(
+                f"{stop}: cannot be written: {error.strerror}; press Ctrl-C in its terminal on {holder.process.host}, "
+                f"or there: kill -INT {holder.process.pid}"
+            ) from None
+        say(f"warning: {stop}: cannot be written: {error.strerror}; its process {holder.process.pid} is told directly")
+        os.kill(holder.process.pid, signal.SIGINT)
 
 
 def _ask_by_mailbox(paths: RunPaths) -> bool:
@@ -44,7 +66,10 @@ def _ask_by_mailbox(paths: RunPaths) -> bool:
     holder, attempt = read_lease(paths.lease), paths.last_attempt()
     if holder is None or attempt is None or attempt.end.exists() or time.time() - holder.renewed > RENEWED_SECONDS:
         return False
-    attempt.stop.touch()
+    try:
+        attempt.stop.touch()
+    except OSError:
+        return False
     return True
 
 
@@ -83,9 +108,18 @@ def _end_running(job: str) -> None:
 
 
 def _write_down(paths: RunPaths, job: str) -> None:
-    """Marks a job: one that leaves the queue may say nothing itself, and one that is requeued must know."""
+    """Marks a job: one that leaves the queue may say nothing itself, and one that is requeued must know.
+
+    Slurm is told in any case: a full disk must not keep a job running.
+    """
     content = read_json(paths.slurm) or {}
     for entry in content.get("jobs", []):
         if str(entry["id"]) == job:
             entry["cancelled"] = time.time()
-    write_json(paths.slurm, content)
+    try:
+        write_json(paths.slurm, content)
+    except OSError as error:
+        say(
+            f"warning: {paths.slurm}: cannot be written: {error.strerror}; if job {job} comes back into the queue, "
+            "cancel it again"
+        )

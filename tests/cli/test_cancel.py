@@ -1,0 +1,86 @@
+"""`srlhpc cancel` where the run's folder cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from srlhpc.cli.main import run_command_line
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.launch.processes import ProcessIdentity
+from tests.launch.written_runs import hold, written_run
+
+Cancel = Callable[[], tuple[int, str]]
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture
+def cancel(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cancel:
+    """Cancels the run `mine` on a full disk; gives exit code and what was said."""
+    monkeypatch.setattr("srlhpc.cli.cancel.write_json", full)
+    monkeypatch.setattr(Path, "touch", full)
+
+    def run() -> tuple[int, str]:
+        return run_command_line(["cancel", "mine", "--root", str(tmp_path)]), capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("state", "wanted"),
+    [
+        ("RUNNING|None", ["scancel", "--batch", "--signal=TERM", "7"]),
+        ("PENDING|Priority", ["scancel", "7"]),
+        ("PENDING|BeginTime", ["scancel", "7"]),
+    ],
+)
+def test_job_when_the_disk_is_full_then_slurm_is_told_all_the_same(
+    tmp_path: Path, cancel: Cancel, monkeypatch: pytest.MonkeyPatch, state: str, wanted: list[str]
+) -> None:
+    asked: list[list[str]] = []
+
+    def slurm(arguments: Sequence[str], *_: object, **__: object) -> SimpleNamespace:
+        asked.append(list(arguments))
+        return SimpleNamespace(stdout=f"7|{state}|9:00|cpu1|N/A\n" if arguments[0] == "squeue" else "")
+
+    for module in ("srlhpc.launch.jobs", "srlhpc.cli.cancel"):
+        monkeypatch.setattr(f"{module}.run_slurm", slurm)
+    paths = written_run(tmp_path, "mine")
+    write_json(paths.slurm, {"jobs": [{"id": "7", "submitted": 0.0}]})
+    code, said = cancel()
+    assert (code, wanted in asked) == (0, True)
+    assert f"warning: {paths.slurm}: cannot be written: No space left on device" in said
+
+
+def test_local_run_when_the_disk_is_full_then_its_foreman_gets_what_ctrl_c_sends(
+    tmp_path: Path, cancel: Cancel
+) -> None:
+    paths = written_run(tmp_path, "mine")
+    hold(paths)
+    with subprocess.Popen(["sleep", "600"]) as foreman:
+        identity = ProcessIdentity.of(foreman.pid)
+        assert identity is not None
+        write_json(paths.lease, (read_json(paths.lease) or {}) | identity.to_json())
+        code, said = cancel()
+        assert foreman.wait() == -signal.SIGINT
+    assert (code, "cannot be written" in said, "will write a checkpoint and end" in said) == (0, True, True)
+
+
+def test_local_run_elsewhere_when_the_disk_is_full_then_how_to_end_it_there(
+    tmp_path: Path, cancel: Cancel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = written_run(tmp_path, "mine")
+    hold(paths)
+    write_json(paths.lease, (read_json(paths.lease) or {}) | {"host": "elsewhere", "pid": 99, "job": None})
+    monkeypatch.setattr("os.kill", lambda *_: pytest.fail("a process of this host is not meant"))
+    code, said = cancel()
+    assert (code, "on elsewhere, or there: kill -INT 99" in said) == (3, True)
