@@ -18,7 +18,7 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
 _REQUEUE_SECONDS = 5.0
 """Of the lead time, kept for the requeue itself."""
-_END_SECONDS = 25.0
+END_SECONDS = 25.0
 """For a checkpoint after TERM: Slurm kills after KillWait, 30 s by default."""
 _EARLY_SECONDS = 60.0
 """Slurm may send its signal that much before it is due."""
@@ -90,7 +90,7 @@ class EndOfJob:
     @cached_property
     def _end_seconds(self) -> float:
         """After TERM. Only Slurm kills soon; `srlhpc cancel`, which says so first, leaves as much as a warning does."""
-        return max(_END_SECONDS, self._checkpoint_seconds) if self._is_cancelled() else _END_SECONDS
+        return max(END_SECONDS, self._checkpoint_seconds) if self._is_cancelled() else END_SECONDS
 
     def was_announced(self, attempt: AttemptPaths) -> bool:
         """Whether somebody wants the nodes back, be it for the time limit or for another job."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from srlhpc.launch.doctor.findings import Finding, fault, ok, warning
+from srlhpc.launch.doctor.limit_rules import limit_findings
 from srlhpc.launch.doctor.slurm_facts import SlurmFacts
 from srlhpc.specs.cluster import ROLES, ClusterProfile
 
@@ -22,6 +23,7 @@ def slurm_findings(facts: SlurmFacts, cluster: ClusterProfile | None) -> Iterato
     yield ok("Slurm", f"answers: cluster {name}, version {version}, {len(facts.partitions)} partitions")
     yield accounting(facts)
     yield preemption(facts, partitions_used(facts, cluster), cluster)
+    yield from limit_findings(facts.settings)
 
 
 def accounting(facts: SlurmFacts) -> Finding:
