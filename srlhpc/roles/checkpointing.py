@@ -42,7 +42,8 @@ class Checkpointing:
     ) -> None:
         self._folder, self._receivers, self._meta, self._score = folder, parts, meta, score
         self._roles_state, self._in_thread = roles_state, in_thread
-        self._parts: dict[str, dict[str, Any]] = {}
+        self._parts: dict[str, tuple[int, dict[str, Any]]] = {}
+        """The number of the checkpoint that a part is for, and the part."""
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         """What broke the thread; raised by the next poll."""
@@ -64,7 +65,7 @@ class Checkpointing:
         return self._thread is not None
 
     def ask(self) -> None:
-        """Wants a checkpoint; one that is under way is not enough at the end, so it may be asked for again."""
+        """Wants a checkpoint; at the end one that is under way is not enough, so another takes its place or follows."""
         self.asked += 1
 
     def poll(self) -> bool:
@@ -79,22 +80,27 @@ class Checkpointing:
             busy = True
         for policy, receiver in self._receivers.items():
             if (part := receiver.poll()) is not None:
-                number, tree = part
-                self._parts[policy] = tree
-                self._writing = number
+                self._parts[policy] = part
                 busy = True
             # The next chunk is under way: not to be slept over.
             busy |= receiver.is_receiving
-        if self._thread is None and len(self._parts) == len(self._receivers):
+        if self._thread is None and self._are_whole:
             self._begin()
             busy = True
         return busy
 
+    @property
+    def _are_whole(self) -> bool:
+        """Whether all parts are here and of one checkpoint: if another was asked for meanwhile, some come again."""
+        return len(self._parts) == len(self._receivers) and len({number for number, _ in self._parts.values()}) == 1
+
     def _begin(self) -> None:
         meta = self._meta()
-        counters = self._parts[next(iter(self._receivers))]["counters"]
+        policies = {policy: tree for policy, (_, tree) in self._parts.items()}
+        self._writing = max(number for number, _ in self._parts.values())
+        counters = policies[next(iter(self._receivers))]["counters"]
         meta |= {name: counters[name] for name in ("updates", "steps", "agent_steps")}
-        tree: dict[str, Any] = {"meta": _with_arrays(meta), "policies": self._parts}
+        tree: dict[str, Any] = {"meta": _with_arrays(meta), "policies": policies}
         if self._roles_state is not None:
             tree["roles"] = self._roles_state()
         self._parts = {}

@@ -213,9 +213,9 @@ class Coordinator(Role):
 
     def _bring_to_an_end(self, now: float) -> None:
         if not self._stopping:
-            if self._checkpointing.is_idle:
-                self._ask_for_checkpoint()
-                self._stopping, self._stopping_since = True, now
+            # Told at once. A checkpoint that is under way may have begun before, so there is another.
+            self._ask_for_checkpoint()
+            self._stopping, self._stopping_since = True, now
             return
         if self._checkpointing.is_writing:
             self._stopping_since = now

@@ -211,11 +211,12 @@ class Trainer(Role):
                 yield
             self._hand_over()
             if self._batches.has_queue:
-                (new,) = yield from self._reducer.agree([float(self._batches.gathered.is_full)])
+                (new,) = yield from self._agree(self._batches.gathered.is_full)
                 self._batches.choose(new=new == self._reducer.trainers)
             staged, worn = self._batches.next, self._batches.is_worn(self.version)
-            flags = (staged.is_full, self._stopping, worn, staged.steps, staged.valid)
-            full, stop, worn_anywhere, steps, valid = yield from self._reducer.agree([float(flag) for flag in flags])
+            full, stop, worn_anywhere, steps, valid = yield from self._agree(
+                staged.is_full, self._stopping, worn, staged.steps, staged.valid
+            )
             if stop:
                 break
             if worn_anywhere:
@@ -225,6 +226,18 @@ class Trainer(Role):
             elif full == self._reducer.trainers:
                 self._skip_empty_batch()
         yield from self._end()
+
+    def _agree(self, *flags: float) -> Generator[None, None, list[float]]:
+        """Sums of the flags over all trainers. Others may have no batch yet, so a part that is asked for leaves now."""
+        agreeing = self._reducer.agree([float(flag) for flag in flags])
+        while True:
+            try:
+                next(agreeing)
+            except StopIteration as agreed:
+                sums: list[float] = agreed.value
+                return sums
+            self._hand_over()
+            yield
 
     def _skip_empty_batch(self) -> None:
         """No agent was in the game in any record of any trainer: there is nothing to learn."""

@@ -149,6 +149,9 @@ class Coordinating:
     def end(self) -> None:
         """All ranks end as they are told: part, done, exit."""
         self.send_part(self.ranks[TRAINER].command.checkpoint, self.progress.updates)
+        self.end_ranks()
+
+    def end_ranks(self) -> None:
         for _ in range(2):
             self.all_report(done=True)
         assert self.coordinator.is_done

@@ -49,6 +49,37 @@ class Parts:
         self.checkpointing.poll()
 
 
+def test_parts_of_different_checkpoints_are_never_put_together(tmp_path: Path) -> None:
+    parts = Parts(CheckpointFolder(tmp_path))
+    parts.checkpointing.ask()
+    parts.send("first", 7)
+    parts.checkpointing.ask()
+    parts.send("second", 9)
+    assert parts.checkpointing.last is None
+    parts.send("first", 8)
+    assert parts.checkpointing.is_idle
+    assert [path.name for path in CheckpointFolder(tmp_path).files()] == ["updates-000000008.h5"]
+
+
+def test_part_that_comes_while_a_file_is_written_is_not_taken_for_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_write = threading.Event()
+    save = CheckpointFolder.save
+    monkeypatch.setattr(CheckpointFolder, "save", lambda *args: may_write.wait() and save(*args))
+    parts = Parts(CheckpointFolder(tmp_path), in_thread=True)
+    checkpointing = parts.checkpointing
+    checkpointing.ask()
+    parts.send("first", 1)
+    parts.send("second", 1)
+    checkpointing.ask()
+    parts.send("first", 2)
+    may_write.set()
+    while checkpointing.is_writing:
+        checkpointing.poll()
+    assert (checkpointing.written, checkpointing.asked) == (1, 2)
+
+
 def test_file_is_written_when_every_policy_has_sent_its_part(tmp_path: Path) -> None:
     parts = Parts(CheckpointFolder(tmp_path))
     parts.checkpointing.ask()

@@ -112,6 +112,32 @@ def test_end_writes_a_last_checkpoint(tmp_path: Path) -> None:
     assert run.files() == ["updates-000000003.h5"]
 
 
+def test_stop_is_told_at_once_although_a_checkpoint_is_under_way(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, checkpoint_seconds=10.0)
+    run.update(5)
+    run.wait(11)
+    assert run.report(TRAINER).checkpoint == 1
+    (tmp_path / "control" / "stop").touch()
+    run.wait(1)
+    command = run.report(TRAINER)
+    assert (command.stop, command.checkpoint) == (True, 2)
+    assert run.report(2).stop
+    run.send_part(2, 6)
+    run.end_ranks()
+    assert (run.outcome["state"], run.files()) == ("interrupted", ["updates-000000006.h5"])
+
+
+def test_checkpoint_from_before_the_end_is_not_the_last(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 6}, checkpoint_seconds=10.0)
+    run.update(5)
+    run.wait(11)
+    run.send_part(run.update(6).checkpoint - 1, 5)
+    run.all_report(done=True)
+    assert not run.report(2, done=True).exit
+    run.end()
+    assert run.files() == ["updates-000000005.h5", "updates-000000006.h5"]
+
+
 def test_nobody_may_exit_before_the_last_checkpoint_is_written(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, {"updates": 1})
     run.update(1)

@@ -560,6 +560,18 @@ def test_part_of_another_network_is_refused() -> None:
 # --- two trainers --------------------------------------------------------------------------------------------------
 
 
+def test_part_leaves_while_the_other_trainer_has_no_batch_yet() -> None:
+    first, _second, _ = two()
+    first.send(0)
+    first.send(1)
+    first.poll()
+    first.obey(checkpoint=1)
+    first.poll()
+    part = first.part()
+    assert part is not None
+    assert (part[0], part[1]["counters"]["updates"]) == (1, 0)
+
+
 def two(**settings: Any) -> tuple[Training, Training, LockStep]:
     reducer = LockStep(2)
     other = Training(reducer=reducer, first=False, address=101, **settings)
