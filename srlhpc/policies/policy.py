@@ -89,6 +89,29 @@ class Policy(nn.Module, ABC):
             action_masks: bool `[T, B, mask_size]`, or None.
         """
 
+    @torch.no_grad()
+    def warm_up(
+        self,
+        observations: Mapping[str, Tensor],
+        state: State,
+        first: Tensor,
+        *,
+        action_masks: Tensor | None,
+    ) -> State:
+        """The state after T records that are only looked at, as acting would have it. No gradients.
+
+        Args and letters are those of `evaluate`.
+        """
+        for t in range(len(first)):
+            state = self.act(
+                {key: array[t] for key, array in observations.items()},
+                state,
+                first[t],
+                action_masks=None if action_masks is None else action_masks[t],
+                generator=None,
+            ).state
+        return state
+
     @abstractmethod
     def denormalize_values(self, values: Tensor) -> Tensor:
         """Head values in units of the return (the identity unless returns are normalised)."""

@@ -23,6 +23,7 @@ from tests.algorithms.tiny_environments import Matching
 
 LSTM = {"kind": "lstm", "size": 8}
 GRU = {"kind": "gru", "size": 8}
+RECORDS = ("actions", "log_probs", "rewards", "terminated", "truncated", "first", "valid", "versions")
 
 
 def learner(
@@ -57,16 +58,33 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return all(torch.equal(one[name], other[name]) for name in one | other)
 
 
+def cut(batch: Batch, records: int, state: dict[str, Tensor]) -> Batch:
+    """The batch without its first records, which start from `state`."""
+    return replace(
+        batch,
+        observations={key: array[records:] for key, array in batch.observations.items()},
+        outputs={key: array[records:] for key, array in batch.outputs.items()},
+        action_masks=None if batch.action_masks is None else batch.action_masks[records:],
+        **{name: getattr(batch, name)[records:] for name in RECORDS},
+        state=state,
+        chunk_states={},
+        burn_in_steps=0,
+    )
+
+
+def gradients(policy: Policy) -> dict[str, Tensor]:
+    return {name: parameter.grad.clone() for name, parameter in policy.named_parameters() if parameter.grad is not None}
+
+
 def columns(batch: Batch, part: slice | list[int]) -> Batch:
     def taken(tensor: Tensor) -> Tensor:
         return tensor[:, part]
 
     chunks = {key: taken(t) for key, t in batch.chunk_states.items()}
-    names = ["actions", "log_probs", "rewards", "terminated", "truncated", "first", "valid", "versions"]
     dicts = {name: {key: taken(t) for key, t in getattr(batch, name).items()} for name in ("observations", "outputs")}
     states = {name: {key: t[part] for key, t in getattr(batch, name).items()} for name in ("state", "final_state")}
     return replace(
-        batch, **{name: taken(getattr(batch, name)) for name in names}, **dicts, **states, chunk_states=chunks
+        batch, **{name: taken(getattr(batch, name)) for name in RECORDS}, **dicts, **states, chunk_states=chunks
     )
 
 
@@ -107,28 +125,9 @@ def test_gradients_end_where_chunks_do() -> None:
         assert weight.grad is not None
         norms.append(weight.grad.clone())
         if chunks == 4:
-            cut = replace(
-                batch,
-                observations={key: array[9:] for key, array in batch.observations.items()},
-                state={name: states[-1] for name, states in batch.chunk_states.items()},
-                chunk_states={},
-                outputs={key: array[9:] for key, array in batch.outputs.items()},
-                **{
-                    name: getattr(batch, name)[9:]
-                    for name in (
-                        "actions",
-                        "log_probs",
-                        "rewards",
-                        "terminated",
-                        "truncated",
-                        "first",
-                        "valid",
-                        "versions",
-                    )
-                },
-            )
+            last_chunk = cut(batch, 9, {name: states[-1] for name, states in batch.chunk_states.items()})
     policy, algorithm = learner(environment, recurrent=LSTM, epochs=1, minibatches=1)
-    finish(algorithm.update(cut))
+    finish(algorithm.update(last_chunk))
     last = policy.get_parameter("memory.weight_hh").grad
     assert last is not None
     torch.testing.assert_close(norms[1], last)
@@ -270,6 +269,25 @@ def test_burn_in_is_never_trained_but_warms_the_state() -> None:
         results.append(parameters(policy))
     assert same(results[0], results[1])
     assert not same(results[0], results[2])
+
+
+@pytest.mark.parametrize("recurrent", [LSTM, GRU], ids=["lstm", "gru"])
+@pytest.mark.parametrize("length", [50, 5], ids=["within an episode", "with a reset in it"])
+def test_burn_in_gives_the_gradients_of_a_state_that_is_a_constant(recurrent: dict[str, Any], length: int) -> None:
+    environment = Matching(Discrete(3), length=length)
+    settings = {"recurrent": recurrent, "epochs": 1, "minibatches": 1, "max_gradient_norm": None}
+    policy, algorithm = learner(environment, **settings)
+    batch = collected(environment, policy, burn_in=4, batches=2)
+    other, others = learner(environment, **settings)
+    state = batch.state
+    for t in range(4):
+        seen = {key: array[t] for key, array in batch.observations.items()}
+        state = other.act(seen, state, batch.first[t], action_masks=None, generator=None).state
+    finish(algorithm.update(batch))
+    finish(others.update(cut(batch, 4, state)))
+    assert "memory.weight_hh" in gradients(policy)
+    assert same(gradients(policy), gradients(other))
+    assert same(parameters(policy), parameters(other))
 
 
 def test_updates_with_equal_seed_and_version_are_equal_bit_for_bit() -> None:

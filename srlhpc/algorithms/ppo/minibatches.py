@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -30,6 +30,15 @@ class Minibatch:
     advantages: Tensor
     targets: Tensor
     valid: Tensor
+
+    def after(self, records: int, state: dict[str, Tensor]) -> Minibatch:
+        """What is left behind the first records of every chunk; `state` is the recurrent state there."""
+        later = {
+            name: {key: array[records:] for key, array in value.items()} if isinstance(value, dict) else value[records:]
+            for name, value in vars(self).items()
+            if value is not None
+        }
+        return replace(self, **later | {"state": state})
 
 
 @dataclass

@@ -84,7 +84,8 @@ class Ppo(Algorithm):
         for epoch, parts in enumerate(epochs, start=1):
             steps = []
             for part in parts:
-                step = yield from self._step(shares.take(part, targets), next(counts_left), coefficients)
+                rows = self._warmed_up(shares.take(part, targets), batch.burn_in_steps)
+                step = yield from self._step(rows, next(counts_left), coefficients)
                 steps.append(step)
                 yield
             unseen.append((yield from self._epoch_numbers(steps)))
@@ -152,6 +153,19 @@ class Ppo(Algorithm):
         seed = np.random.SeedSequence((self._context.seed, version)).generate_state(1, np.uint64).item()
         generator = torch.Generator().manual_seed(seed)
         return [shares.epoch(generator) for _ in range(self._settings.epochs)]
+
+    def _warmed_up(self, rows: Minibatch, burn_in: int) -> Minibatch:
+        """The records behind the burn-in, from the state that it leaves: a constant, so that no gradient goes back."""
+        if not burn_in:
+            return rows
+        with self._autocast():
+            state = self._policy.warm_up(
+                {key: array[:burn_in] for key, array in rows.observations.items()},
+                rows.state,
+                rows.first[:burn_in],
+                action_masks=None if rows.action_masks is None else rows.action_masks[:burn_in],
+            )
+        return rows.after(burn_in, dict(state))
 
     def _step(
         self, rows: Minibatch, valid_count: float, coefficients: Coefficients
