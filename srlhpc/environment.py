@@ -22,6 +22,11 @@ Agents that were in the game until its end are still `alive` in the record after
 An agent that leaves before its copy ends is `terminated` at its last record; from the next on it is not `alive` and
 so not `valid`. An agent that appears (again) within an episode has `first` true at its first record. An agent whose
 observation is missing has zeros there.
+
+A record is invalid in these two cases only: after an end, and while the agent is not in the game. It brings no reward
+and no end, and estimators (rl/returns.py) need nothing else: the successor of a valid record that ended nothing is the
+next record, and it is valid. So who has no turn for a while stays valid: its action mask allows one choice, to do
+nothing, from which nothing is learnt but the value. Actors refuse steps that say otherwise (roles/record_check.py).
 """
 
 from __future__ import annotations
@@ -192,7 +197,7 @@ class KindStep:
     first: BoolArray
     """`[E, A]`: the agent's first record of an episode starts now."""
     valid: BoolArray
-    """`[E, A]`: the record that starts now will count (alive, and not the record after an end)."""
+    """`[E, A]`: the record that starts now will count: alive, and not the record after an end."""
     alive: BoolArray
     """`[E, A]`: the agent is in the game now."""
     rewards: FloatArray

@@ -1,6 +1,10 @@
 """Advantage and return estimators.
 
 Letters: T records of a fragment, B columns. Arrays are time-major; `rewards[t]` follows the action at t.
+
+They need not know which records are valid. By the contract of environments, a record is invalid only after an end and
+while its agent is not in the game, so between two valid records with an invalid one in between there is always an end,
+and nothing passes it. What is estimated for invalid records means nothing.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
 from srlhpc.environment import Environment, Episode, Step, zero_actions
 from srlhpc.roles.acquisition import holding, in_order
 from srlhpc.roles.group import SeatRecorder
+from srlhpc.roles.record_check import RecordCheck
 from srlhpc.roles.role import Role
 from srlhpc.roles.step_check import StepCheck
 from srlhpc.roles.time_use import Part, TimeUse
@@ -55,6 +56,7 @@ class Group:
         self._to_open = [seats[policy][1] for policy in in_order(lengths)]
         self._seed = seed
         self._check = StepCheck(environment.spaces, environment.copies)
+        self._record_checks = [RecordCheck(kind) for kind in environment.spaces.kinds]
         self._step: Step | None = None
         self._waiting = False
         self._actions = zero_actions(environment.spaces, environment.copies)
@@ -65,6 +67,8 @@ class Group:
             recorder.start_over()
         self._step = self.environment.reset(self._seed(start))
         self._check(self._step)
+        for check in self._record_checks:
+            check.begin(self._step)
 
     @property
     def is_waiting(self) -> bool:
@@ -106,6 +110,8 @@ class Group:
         self._step = step = self.environment.step(self._actions)
         time_use.spent("environment")
         self._check(step)
+        for check in self._record_checks:
+            check(step)
         for kind, recorder in self._recorders:
             recorder.finish_record(step.kinds[kind])
         self.steps += 1
@@ -129,6 +135,8 @@ class Group:
         for i, (_, recorder) in enumerate(self._recorders):
             recorder.load_state(state["recorders"][str(i)])
         self._step = self.environment.load_state(state["environment"])
+        for check in self._record_checks:
+            check.go_on(self._step)
 
 
 class Actor(Role):

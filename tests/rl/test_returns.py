@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
 import torch
 from torch import Tensor
 
@@ -129,3 +133,106 @@ def test_vtrace_equals_the_sum_of_products_of_the_paper() -> None:
             after = 0.0 if terminated[t, b] else targets[t + 1, b] if inside else next_values[t, b]
             expected = min(1.5, ratios[t, b]) * (rewards[t, b] + GAMMA * after - values[t, b])
             torch.testing.assert_close(found.advantages[t, b], expected)
+
+
+class Column(NamedTuple):
+    """One agent over time as the environment contract allows it, `[T, 1]` each; invalid records hold rubbish."""
+
+    valid: Tensor
+    rewards: Tensor
+    values: Tensor
+    next_values: Tensor
+    terminated: Tensor
+    truncated: Tensor
+    log_ratios: Tensor
+
+    @property
+    def fragment(self) -> tuple[Tensor, ...]:
+        return self.rewards, self.values, self.next_values, self.terminated, self.truncated
+
+    def taken(self, part: slice | Tensor) -> Column:
+        return Column(*(array[part] for array in self))
+
+
+def random_column(seed: int, steps: int = 40) -> Column:
+    """Episodes of one to six records, each with an invalid one after its end, then up to three out of the game."""
+    generator = torch.Generator().manual_seed(seed)
+    valid, terminated, truncated = torch.zeros(3, steps, 1, dtype=torch.bool)
+    t = 0
+    while t < steps:
+        length, away = (int(torch.randint(low, high, (), generator=generator)) for low, high in ((1, 7), (0, 4)))
+        valid[t : t + length] = True
+        if t + length <= steps:
+            ends = terminated if torch.rand((), generator=generator) < 0.5 else truncated
+            ends[t + length - 1] = True
+        t += length + 1 + away
+    rewards, log_ratios = torch.randn(2, steps, 1, generator=generator, dtype=torch.float64)
+    values = torch.randn(steps + 1, 1, generator=generator, dtype=torch.float64)
+    rewards[~valid], log_ratios[~valid] = 1e6, 3.0
+    after_end = torch.cat([torch.zeros(1, 1).bool(), (terminated | truncated)[:-1]])
+    # The value in the record after an end is that of the last observation; those out of the game mean nothing.
+    values[:-1][~valid & ~after_end] = -1e6
+    return Column(valid, rewards, values[:-1], values[1:], terminated, truncated, log_ratios)
+
+
+def windows(column: Column) -> Iterator[Column]:
+    """Fragments of nine records that begin everywhere, so at and after ends, within episodes and out of the game."""
+    for begin in range(len(column.valid) - 9):
+        yield column.taken(slice(begin, begin + 9))
+
+
+def until_the_end(column: Column, t: int) -> range:
+    """Record t and those after it in its episode and in the fragment."""
+    for later in range(t, len(column.valid)):
+        if column.terminated[later] or column.truncated[later]:
+            return range(t, later + 1)
+    return range(t, len(column.valid))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gae_by_definition_wherever_records_are_invalid(seed: int) -> None:
+    for column in windows(random_column(seed)):
+        found = gae(*column.fragment, gamma=GAMMA, lambda_=LAMBDA)
+        for t in column.valid.flatten().nonzero().flatten().tolist():
+            expected = 0.0
+            for later in until_the_end(column, t):
+                bootstrap = 0.0 if column.terminated[later] else GAMMA * column.next_values[later].item()
+                delta = column.rewards[later].item() + bootstrap - column.values[later].item()
+                expected += (GAMMA * LAMBDA) ** (later - t) * delta
+            assert found[t].item() == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_vtrace_by_definition_wherever_records_are_invalid(seed: int) -> None:
+    for column in windows(random_column(seed)):
+        found = vtrace(column.log_ratios, *column.fragment, gamma=GAMMA, rho_clip=1.5, c_clip=1.1)
+        ratios = column.log_ratios.exp().flatten().tolist()
+        for t in column.valid.flatten().nonzero().flatten().tolist():
+            target, product = column.values[t].item(), 1.0
+            for later in until_the_end(column, t):
+                bootstrap = 0.0 if column.terminated[later] else GAMMA * column.next_values[later].item()
+                delta = min(1.5, ratios[later]) * (
+                    column.rewards[later].item() + bootstrap - column.values[later].item()
+                )
+                target += GAMMA ** (later - t) * product * delta
+                product *= min(1.1, ratios[later])
+            assert found.targets[t].item() == pytest.approx(target, rel=1e-6, abs=1e-6)
+            goes_on = len(until_the_end(column, t)) > 1
+            after = 0.0 if column.terminated[t] else (found.targets[t + 1] if goes_on else column.next_values[t]).item()
+            advantage = min(1.5, ratios[t]) * (column.rewards[t].item() + GAMMA * after - column.values[t].item())
+            assert found.advantages[t].item() == pytest.approx(advantage, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_removal_of_invalid_records_changes_nothing_for_the_others(seed: int) -> None:
+    for column in [random_column(seed), *windows(random_column(seed))]:
+        valid = column.valid.flatten()
+        kept = column.taken(valid)
+        if not len(kept.valid):
+            continue
+        whole = gae(*column.fragment, gamma=GAMMA, lambda_=LAMBDA)
+        assert torch.equal(whole[valid], gae(*kept.fragment, gamma=GAMMA, lambda_=LAMBDA))
+        with_invalid = vtrace(column.log_ratios, *column.fragment, gamma=GAMMA)
+        without = vtrace(kept.log_ratios, *kept.fragment, gamma=GAMMA)
+        assert torch.equal(with_invalid.targets[valid], without.targets)
+        assert torch.equal(with_invalid.advantages[valid], without.advantages)

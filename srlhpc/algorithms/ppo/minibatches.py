@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ class Minibatch:
 
     def after(self, records: int, state: dict[str, Tensor]) -> Minibatch:
         """What is left behind the first records of every chunk; `state` is the recurrent state there."""
-        later = {
+        later: dict[str, Any] = {
             name: {key: array[records:] for key, array in value.items()} if isinstance(value, dict) else value[records:]
             for name, value in vars(self).items()
             if value is not None
