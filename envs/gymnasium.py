@@ -1,12 +1,11 @@
 """Any Gymnasium environment by its id: one agent, E copies in one process.
 
-Where Gymnasium registers a vectorised version with next-step auto-reset and plain float observations, that is used;
-else the copies are stepped one after the other.
+Where an environment registers a vector with next-step auto-reset and plain float observations, in which all arguments
+mean what they mean for one copy, that is used; else the copies are stepped one after the other.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,11 +13,17 @@ import numpy as np
 
 from envs._action_masks import write_mask
 from envs._gymnasium_actions import ActionCodec, action_codec
+from envs._gymnasium_making import Recipe, Wrapper
 from envs._gymnasium_spaces import ObservationKeys, frames_per_second, observation_keys, picture
+from envs._gymnasium_vectors import native_vector, vector_only
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import Array, BoolArray, Environment, KindStep, Spaces, Step
-from srlhpc.objects import UserError
 from srlhpc.specs.modules import EnvironmentSettings
+
+_REMEDY = (
+    "turn it into one of them, as in environment: {..., wrappers: [gymnasium.wrappers.FlattenObservation]}, or by a "
+    "wrapper of yours: wrappers: ['my_lab.wrappers:Numbers']"
+)
 
 
 class Settings(EnvironmentSettings):
@@ -27,7 +32,11 @@ class Settings(EnvironmentSettings):
     id: str
     """Registered id, for example `CartPole-v1`; `module:Name-v0` imports the module first."""
     kwargs: dict[str, Any] = {}
-    """Further arguments of `gymnasium.make`."""
+    """Further arguments of `gymnasium.make`. `vectorization_mode: sync` steps the copies one after the other where the
+    environment has a vector of its own, `vector_entry_point` insists on that."""
+    wrappers: tuple[Wrapper, ...] = ()
+    """Wrappers around each copy, the innermost first: import paths, as `gymnasium.wrappers.FlattenObservation`, or
+    `{path: {argument: value}}`."""
 
 
 def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
@@ -36,60 +45,30 @@ def build(settings: Settings, copies: int, seed: int, render: bool = False) -> E
     Raises:
         UserError: the id is not known, its packages are missing, or its spaces are not understood.
     """
-    return from_id(settings.id, settings.kwargs, copies, seed, render)
+    return from_recipe(Recipe(settings.id, settings.kwargs, settings.wrappers, render), copies, seed)
 
 
-def from_id(name: str, kwargs: Mapping[str, Any], copies: int, seed: int, render: bool) -> Environment:
+def from_recipe(recipe: Recipe, copies: int, seed: int) -> Environment:
     """`copies` copies of a registered environment; errors as in `build`."""
-    arguments = {**kwargs, "render_mode": "rgb_array"} if render else dict(kwargs)
-    where = f"environment '{name}'"
-    first = _make(name, arguments)
-    observations = observation_keys(first.observation_space, where)
-    codec = action_codec(first.action_space, where)
+    if (vector := vector_only(recipe, copies)) is not None:
+        observations = observation_keys(vector.single_observation_space, recipe.where, _REMEDY)
+        codec = action_codec(vector.single_action_space, recipe.where)
+        spaces = single_agent_spaces(observations.specs, codec.space)
+        return GymnasiumEnvironment(_Vectorised(vector, observations), spaces, codec, copies)
+    first = recipe.simulator()
+    observations = observation_keys(first.observation_space, recipe.where, _REMEDY)
+    codec = action_codec(first.action_space, recipe.where)
     _, info = first.reset(seed=seed)
     has_masks = "action_mask" in info
     spaces = single_agent_spaces(observations.specs, codec.space, has_action_masks=has_masks)
-    is_plain = not has_masks and observations.is_one_plain_array
-    vector = _make_native(first.spec, arguments, copies) if is_plain else None
+    # Other observations are no faster in a vector, whose masks are not known.
+    may_be_native = observations.is_one_plain_array or recipe.demands_native
+    vector = native_vector(recipe, first, copies) if may_be_native and not has_masks else None
     if vector is not None:
         first.close()
-        return GymnasiumEnvironment(_Vectorised(vector), spaces, codec, copies)
-    simulators = [first, *(_make(name, arguments) for _ in range(copies - 1))]
+        return GymnasiumEnvironment(_Vectorised(vector, observations), spaces, codec, copies)
+    simulators = [first, *(recipe.simulator() for _ in range(copies - 1))]
     return GymnasiumEnvironment(_Looped(simulators, observations, codec), spaces, codec, copies)
-
-
-def _make(name: str, arguments: Mapping[str, Any]) -> Any:
-    import gymnasium
-
-    try:
-        return gymnasium.make(name, disable_env_checker=True, **arguments)
-    except gymnasium.error.UnregisteredEnv as error:
-        near = difflib.get_close_matches(name, list(gymnasium.registry), n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(repr(other) for other in near)}?" if near else str(error)
-        raise UserError(f"Gymnasium knows no environment '{name}'; {hint}") from None
-    except gymnasium.error.DeprecatedEnv as error:
-        raise UserError(f"environment '{name}': {error}") from None
-    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
-        raise UserError(f"environment '{name}' needs a package that is not installed: {error}") from None
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
-        raise UserError(f"environment.kwargs of '{name}': {error}") from None
-
-
-def _make_native(spec: Any, arguments: Mapping[str, Any], copies: int) -> Any:
-    import gymnasium
-    from gymnasium.vector import AutoresetMode
-
-    if spec is None or spec.vector_entry_point is None or spec.additional_wrappers:
-        return None
-    vector = gymnasium.make_vec(
-        spec.id, num_envs=copies, vectorization_mode="vector_entry_point", **{**spec.kwargs, **arguments}
-    )
-    if vector.metadata.get("autoreset_mode") is AutoresetMode.NEXT_STEP:
-        return vector
-    vector.close()
-    return None
 
 
 class GymnasiumEnvironment(Environment):
@@ -129,18 +108,30 @@ class GymnasiumEnvironment(Environment):
 class _Vectorised:
     """A simulator that steps all copies itself, with next-step auto-reset."""
 
-    def __init__(self, vector: Any) -> None:
-        self._vector = vector
+    def __init__(self, vector: Any, observations: ObservationKeys) -> None:
+        self._vector, self._observations = vector, observations
 
     def reset(self, seed: int, now: KindStep) -> None:
-        now.observations["obs"][:, 0] = self._vector.reset(seed=seed)[0]
+        self._observe(self._vector.reset(seed=seed)[0], now)
 
-    def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:  # noqa: ARG002
+    def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
         observations, rewards, terminated, truncated, _ = self._vector.step(actions)
-        now.observations["obs"][:, 0] = observations
+        self._observe(observations, now)
         now.rewards[:, 0] = rewards
         now.terminated[:, 0] = terminated
         now.truncated[:, 0] = truncated
+        if np.count_nonzero(ended):
+            now.rewards[ended] = 0.0
+            now.terminated[ended] = now.truncated[ended] = False
+
+    def _observe(self, raw: Any, now: KindStep) -> None:
+        if self._observations.is_one_plain_array:
+            now.observations["obs"][:, 0] = raw
+            return
+        from gymnasium.vector.utils import iterate
+
+        for copy, one in enumerate(iterate(self._vector.observation_space, raw)):
+            self._observations.write(one, now.observations, (copy, 0))
 
     def render(self) -> Array | None:
         return picture(self._vector)

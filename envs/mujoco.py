@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from envs import gymnasium as adapter
+from envs._gymnasium_making import Recipe, Wrapper
 from envs._mujoco_log import log_warnings
 from srlhpc.environment import Environment
 from srlhpc.specs.modules import EnvironmentSettings
@@ -19,9 +20,11 @@ class Settings(EnvironmentSettings):
     """Gymnasium id, for example `HalfCheetah-v5`."""
     kwargs: dict[str, Any] = {}
     """Further arguments of `gymnasium.make`, for example `{exclude_current_positions_from_observation: false}`."""
+    wrappers: tuple[Wrapper, ...] = ()
+    """Wrappers around each copy, as of the environment `gymnasium`."""
 
 
 def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
     """Makes the environment; raises UserError where the task is not known."""
     log_warnings()
-    return adapter.from_id(settings.task, settings.kwargs, copies, seed, render)
+    return adapter.from_recipe(Recipe(settings.task, settings.kwargs, settings.wrappers, render), copies, seed)

@@ -70,5 +70,19 @@ class Picky(gymnasium.Env[Any, Any]):
         return self.shown, 0.0, False, False, {}
 
 
+class Demanding(Picky):
+    """Has an argument without a default, which must be a number."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size + 1
+
+
+class Foreign:
+    """No environment of Gymnasium's."""
+
+
+gymnasium.register("Demanding-v0", Demanding)
+gymnasium.register("Foreign-v0", Foreign)  # type: ignore[arg-type]
 gymnasium.register("Masked-v0", Masked)
 gymnasium.register("Picky-v0", Picky)

@@ -258,7 +258,7 @@ def test_unknown_argument_is_named() -> None:
 
 
 def test_missing_module_of_an_id_is_named() -> None:
-    with pytest.raises(UserError, match="not installed: .*no_such_module"):
+    with pytest.raises(UserError, match="needs the package 'no_such_module', which is not installed"):
         make("no_such_module:Some-v0")
 
 
