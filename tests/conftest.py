@@ -14,12 +14,20 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.failing_disk import FailingDisk
+
 REQUIRED = os.environ.get("SRLHPC_TESTS_REQUIRE", "").split()
 LAB_CONFIGURATION = Path(__file__).parent / "slurm" / "lab" / ".state" / "etc" / "slurm.conf"
 
 # A busy machine is slow now and then, and a test that fails must fail again.
 hypothesis.settings.register_profile("srlhpc", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("srlhpc")
+
+
+@pytest.fixture
+def failing_disk(monkeypatch: pytest.MonkeyPatch) -> FailingDisk:
+    """Files of this process on a disk that fails when it is told to."""
+    return FailingDisk(monkeypatch)
 
 
 @pytest.hookimpl(trylast=True)

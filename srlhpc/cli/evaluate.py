@@ -32,9 +32,9 @@ def command(
 
     paths = open_run(root, run)
     if checkpoint is None:
-        from srlhpc.data.checkpoint_folder import CheckpointFolder
+        from srlhpc.launch.checkpoints import checkpoint_folder
 
-        found = CheckpointFolder(paths.checkpoints).newest_valid()
+        found = checkpoint_folder(paths).newest_valid()
         if found is None:
             raise UserError(f"run {paths.name} has no checkpoint yet; wait for one, or name a file by --checkpoint")
         for problem in found.problems:

@@ -73,11 +73,11 @@ def _chosen(source: RunPaths, checkpoint: str | None) -> tuple[Path, Mapping[str
         UserError: there is none, or it is not whole.
     """
     from srlhpc.data.checkpoint import read_checkpoint
-    from srlhpc.data.checkpoint_folder import CheckpointFolder
+    from srlhpc.launch.checkpoints import checkpoint_folder, checkpoint_named
 
-    folder = CheckpointFolder(source.checkpoints)
+    folder = checkpoint_folder(source)
     if checkpoint is not None:
-        path = source.checkpoints / Path(checkpoint).name
+        path = checkpoint_named(source, Path(checkpoint).name)
         if not path.exists():
             known = ", ".join(file.name for file in folder.files()) or "none"
             raise UserError(f"--checkpoint: run {source.name} has no '{checkpoint}'; it has: {known}")

@@ -175,10 +175,10 @@ def _newest(paths: RunPaths, made: Plan) -> Path | None:
     Raises:
         UserError: it does not fit, or there are some and none is whole.
     """
-    from srlhpc.data.checkpoint_folder import CheckpointFolder
     from srlhpc.launch.checkpoint_fit import check_fit
+    from srlhpc.launch.checkpoints import checkpoint_folder
 
-    found: Newest | None = CheckpointFolder(paths.checkpoints).newest_valid()
+    found: Newest | None = checkpoint_folder(paths).newest_valid()
     if found is None:
         say(f"run {paths.name} has no checkpoint; it starts from the beginning")
         return None

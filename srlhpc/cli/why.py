@@ -89,6 +89,9 @@ def _without_failure(state: Mapping[str, Any], words: Sequence[str]) -> Iterator
         yield message or _PLAIN[name]
     elif name != "failed":
         yield "nothing failed"
+    elif state["reason"] == "checkpoint":
+        yield message
+        yield "what to do: make room there (or name checkpoint_spare in the cluster profile), then resume"
     elif state["reason"] == "killed":
         yield from _killed(message, words) if state["attempt"] else _never_started(message)
     else:

@@ -20,6 +20,7 @@ import h5py
 
 from srlhpc.data.atomic import write_atomically
 from srlhpc.data.checkpoint_entries import EntryReader, ForeignEntryError, Tree, write_entries
+from srlhpc.data.forgiving import FileSystemLostError, patiently
 from srlhpc.data.score import Rule
 from srlhpc.objects import UserError
 
@@ -74,19 +75,24 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     Opening it runs no code of the file, reads no other file, and takes no more memory than the file is long.
 
     Raises:
+        FileSystemLostError: the file system fails for too long.
         UserError: there is no such file, it is no HDF5, truncated, damaged, no checkpoint of srlhpc, or of a newer one;
             something in it is what srlhpc never writes.
     """
     try:
-        with open(path, "rb", opener=_without_waiting) as raw:
-            _verify(raw, path)
-        # Shared file systems often refuse locks; a finished file is never written again, so none is needed.
-        with h5py.File(path, "r", locking=False) as file:
-            return EntryReader(path.stat().st_size).read(file)
-    except UserError:
+        return patiently(path, lambda: _read(path))
+    except (UserError, FileSystemLostError):
         raise
     except _HDF5_ERRORS as error:
         raise UserError(f"{path}: {_reason(error)}. {_GO_ON}") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with open(path, "rb", opener=_without_waiting) as raw:
+        _verify(raw, path)
+    # Shared file systems often refuse locks; a finished file is never written again, so none is needed.
+    with h5py.File(path, "r", locking=False) as file:
+        return EntryReader(path.stat().st_size).read(file)
 
 
 def read_score(path: Path) -> float | None:
@@ -109,9 +115,12 @@ def read_rule(path: Path) -> str | None:
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    try:
+    def read() -> dict[str, Any]:
         with open(path, "rb", opener=_without_waiting) as raw:
             return _header(raw, path)
+
+    try:
+        return patiently(path, read)
     except OSError as error:
         raise UserError(f"{path}: {_reason(error)}. {_GO_ON}") from None
 

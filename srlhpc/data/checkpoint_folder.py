@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from srlhpc.data.atomic import WRITING
 from srlhpc.data.checkpoint import read_checkpoint, read_rule, read_score, write_checkpoint
 from srlhpc.data.checkpoint_entries import Tree
+from srlhpc.data.checkpoint_names import checkpoint_files, name_of
+from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import EPISODES_IN_MEAN, Rule, Score
 from srlhpc.objects import UserError
-
-_NAME = re.compile(r"updates-(\d+)\.h5")
 
 
 class Newest(NamedTuple):
@@ -29,35 +29,66 @@ class CheckpointFolder:
     """A folder of files `updates-000000123.h5`, written by one process at a time.
 
     Args:
-        path: the folder; made at the first save.
+        path: the folder; made at the first save, if the run's folder is there.
         keep: newest files kept.
         keep_best: files with the best score kept beside those; scores of the newest one's rule come first.
+        spare: a second place, for the newest checkpoint when it cannot be written to the first; None for none.
     """
 
-    def __init__(self, path: Path, keep: int = 3, keep_best: int = 1) -> None:
-        self.path = path
+    def __init__(self, path: Path, keep: int = 3, keep_best: int = 1, *, spare: Path | None = None) -> None:
+        self.path, self.spare = path, spare
         self._keep = max(1, keep)
         self._keep_best = keep_best
         self._older: dict[Path, Rule | None] = {}
         """Rules of files that an older srlhpc wrote."""
+        self.detour: str | None = None
+        """Why the last one went to the spare place; None if it did not."""
 
     def files(self) -> list[Path]:
-        """All checkpoints, fewest updates first."""
-        numbered = [(int(match[1]), path) for path in self.path.glob("updates-*.h5") if (match := _match(path))]
-        return [path for _, path in sorted(numbered)]
+        """All checkpoints, those in the spare place included, fewest updates first."""
+        return checkpoint_files(self.path, *([self.spare] if self.spare else []))
 
     def save(self, tree: Tree, updates: int, score: float | None = None, rule: Rule = "return_mean") -> Path:
         """Writes one file, then removes the rests of interrupted writes and the files that need not be kept.
 
+        A file that cannot be written goes to the spare place, if there is one, and leaves it when a later one can.
+
         Raises:
-            OSError: it could not be written; nothing was removed but rests.
+            OSError: it could not be written, to neither place; nothing was removed but rests.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        for rest in self.path.glob(f".updates-*{WRITING}"):
-            rest.unlink(missing_ok=True)
-        path = self.path / f"updates-{updates:09d}.h5"
-        write_checkpoint(path, tree, score, rule)
+        try:
+            path = self._save(self.path, tree, updates, score, rule)
+        except OSError as error:
+            if self.spare is None or isinstance(error, FileNotFoundError):
+                raise
+            path = self._save_spare(self.spare, tree, updates, score, rule, error)
+            self.detour = not_written(self.path, error)
+            return path
+        self.detour = None
         self._remove_old(path)
+        if self.spare is not None:
+            _remove(checkpoint_files(self.spare))
+        return path
+
+    def _save(self, folder: Path, tree: Tree, updates: int, score: float | None, rule: Rule) -> Path:
+        folder.mkdir(exist_ok=True)
+        for rest in folder.glob(f".updates-*{WRITING}"):
+            rest.unlink(missing_ok=True)
+        path = folder / name_of(updates)
+        write_checkpoint(path, tree, score, rule)
+        return path
+
+    def _save_spare(
+        self, spare: Path, tree: Tree, updates: int, score: float | None, rule: Rule, error: OSError
+    ) -> Path:
+        """Keeps one file there; an error there, too, is told by the first one."""
+        try:
+            spare.mkdir(parents=True, exist_ok=True)
+            path = self._save(spare, tree, updates, score, rule)
+        except OSError as second:
+            error.add_note(f"nor to {spare}: {second}")
+            raise error from second
+        _remove(other for other in checkpoint_files(spare) if other != path)
         return path
 
     def newest_valid(self) -> Newest | None:
@@ -81,7 +112,7 @@ class CheckpointFolder:
 
     def _remove_old(self, saved: Path) -> None:
         scores: dict[Path, Score | None] = {}
-        for path in self.files():
+        for path in checkpoint_files(self.path):
             # One that cannot be read counts for nothing and is left for the user to look at.
             with contextlib.suppress(UserError):
                 scores[path] = self._score(path)
@@ -90,9 +121,7 @@ class CheckpointFolder:
         rule = next((score.rule for score in scored.values()), None)
         best = sorted(scored, key=lambda path: (scored[path].rule == rule, scored[path].value), reverse=True)
         kept = {saved, *readable[-self._keep :], *best[: self._keep_best]}
-        for path in readable:
-            if path not in kept:
-                path.unlink(missing_ok=True)
+        _remove(path for path in readable if path not in kept)
 
     def _score(self, path: Path) -> Score | None:
         """A file's score, if it compares with others.
@@ -109,18 +138,14 @@ class CheckpointFolder:
         return Score(value, rule) if rule else None
 
 
+def _remove(paths: Iterable[Path]) -> None:
+    """Removes files; one that will not go is left for the next time."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
 def _rule_of_older(path: Path) -> Rule | None:
     """A file without a rule has a mean return, of however many episodes it keeps; those of few do not compare."""
     returns = read_checkpoint(path).get("meta", {}).get("returns", ())
     return "return_mean" if len(returns) >= EPISODES_IN_MEAN else None
-
-
-def updates_of(path: Path) -> int:
-    """The number of updates in a checkpoint's name."""
-    match = _match(path)
-    assert match, f"{path.name} is no checkpoint name"
-    return int(match[1])
-
-
-def _match(path: Path) -> re.Match[str] | None:
-    return _NAME.fullmatch(path.name)

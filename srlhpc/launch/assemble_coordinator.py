@@ -9,18 +9,20 @@ from importlib import metadata
 from typing import Any
 
 import srlhpc
-from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.checkpoints import checkpoint_folder
 from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.wiring import Wiring
 from srlhpc.roles.checkpointing import Checkpointing
-from srlhpc.roles.coordinator import Coordinator, CoordinatorFiles, cut_metrics, silence_limit
+from srlhpc.roles.coordinator import LAST_CHECKPOINT_SECONDS, Coordinator, CoordinatorFiles
 from srlhpc.roles.live_timing import LiveTiming
-from srlhpc.roles.liveness import Liveness, RankRecord
+from srlhpc.roles.liveness import Liveness, RankRecord, silence_limit
 from srlhpc.roles.parts import PartReceiver
 from srlhpc.roles.progress import Progress
 from srlhpc.roles.reporter import Reporter
 from srlhpc.roles.role import Role
+from srlhpc.roles.run_files import RunFiles, cut_metrics
 
 REPORT_SECONDS = 0.25
 COORDINATOR_SILENCE_SECONDS = 120.0
@@ -44,15 +46,13 @@ def build_coordinator(
     progress = Progress(
         plan.trained_policies[0], plan.spaces.frames_per_step, now, meta, is_evaluated=bool(plan.named("evaluator"))
     )
-    if restored is not None:
-        cut_metrics(paths.metrics, progress.steps)
-    elif paths.metrics.exists():
-        cut_metrics(paths.metrics, 0)
+    cut_metrics(paths.metrics, progress.steps if restored is not None else 0)
+    described = read_json(attempt.attempt) or {}
     reports, commands = wiring.coordinator_ends()
     parts = {policy: PartReceiver(wiring.part_inbox(plan.trainers(policy)[0])) for policy in plan.trained_policies}
     text = paths.spec.read_text()
     checkpointing = Checkpointing(
-        CheckpointFolder(paths.checkpoints, spec.checkpoint.keep, spec.checkpoint.keep_best),
+        checkpoint_folder(paths, spec.checkpoint.keep, spec.checkpoint.keep_best),
         parts,
         lambda: progress.to_meta(time.monotonic()) | {"spec": text, "versions": library_versions()},
         score=lambda: progress.score,
@@ -62,13 +62,15 @@ def build_coordinator(
     return Coordinator(
         attempt.number,
         spec.stop,
-        CoordinatorFiles(paths.status, paths.metrics, attempt.outcome, attempt.stop, attempt.checkpoint),
+        CoordinatorFiles(attempt.outcome, attempt.stop, attempt.checkpoint),
+        RunFiles(paths.status, paths.metrics, paths.reserve, attempt.folder, in_thread=not plan.serial),
         reports,
         commands,
         Liveness(_records(plan, now), attempt.exits, attempt.failures),
         progress,
         checkpointing,
         checkpoint_seconds=None if plan.serial else spec.checkpoint.every_seconds,
+        last_checkpoint_seconds=float(described.get("last_checkpoint_seconds", LAST_CHECKPOINT_SECONDS)),
         first_checkpoint=restored is None and not plan.serial,
         timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
     )

@@ -79,6 +79,7 @@ def describe(
     serial: bool,
     job: str | None = None,
     start_seconds: float = START_SECONDS,
+    last_checkpoint_seconds: float | None = None,
 ) -> None:
     """Writes down how an attempt is started.
 
@@ -90,6 +91,7 @@ def describe(
         serial: all roles in one process.
         job: the Slurm job that it runs in.
         start_seconds: how long ranks wait for each other at the start.
+        last_checkpoint_seconds: how long the last checkpoint is tried to be written; None for the usual time.
     """
     made: dict[str, Any] = plan.to_json()
     write_json(attempt.plan, made)
@@ -103,6 +105,7 @@ def describe(
             "ranks": len(plan.ranks),
             "job": job,
             "start_seconds": start_seconds,
+            **({} if last_checkpoint_seconds is None else {"last_checkpoint_seconds": last_checkpoint_seconds}),
             "host": socket.gethostname(),
             "command": sys.argv,
             "time": time.time(),

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 
-from srlhpc.launch.ending import Outcome, last_checkpoint
+from srlhpc.data import mailbox
+from srlhpc.launch.checkpoints import last_checkpoint
+from srlhpc.launch.ending import Outcome, unwritten
 from srlhpc.launch.job_signals import JobSignals
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -64,16 +66,20 @@ class EndOfJob:
         seconds = self._overdue()
         if seconds is None:
             return None
+        if failed := unwritten(self._paths, attempt):
+            return failed
         message = f"no checkpoint within {seconds:.0f} s of being asked; {last_checkpoint(self._paths)}"
         return Outcome("interrupted", "signal", message)
 
     def _ask(self, attempt: AttemptPaths) -> None:
         if attempt in self._asked:
             return
-        self._asked.append(attempt)
-        # On a full disk it is asked in vain; the older checkpoint must do.
+        # A file system that fails just now is asked again at the next look.
         with suppress(OSError):
-            attempt.stop.touch()
+            mailbox.post(attempt.stop)
+            self._asked.append(attempt)
+        if attempt not in self._asked:
+            return
         self._progress.say(
             f"the job is about to end: asking for a checkpoint; until now {last_checkpoint(self._paths)}"
         )

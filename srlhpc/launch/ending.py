@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from srlhpc.data.atomic import read_json, write_json
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.checkpoints import last_checkpoint
 from srlhpc.launch.failures import Failure, failures
 from srlhpc.launch.progress_line import progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -61,6 +62,14 @@ def write_end(attempt: AttemptPaths, outcome: Outcome, started: float) -> None:
     _write(attempt, content)
 
 
+def unwritten(paths: RunPaths, attempt: AttemptPaths) -> Outcome | None:
+    """The failed end of an attempt whose last checkpoint waits for room just now; None if none does."""
+    status = read_json(paths.status) or {}
+    if status.get("attempt") != attempt.number or not status.get("waits"):
+        return None
+    return Outcome("failed", "checkpoint", f"ended at once, while {status['waits']}; {last_checkpoint(paths)}")
+
+
 def amend_end(attempt: AttemptPaths, outcome: Outcome) -> None:
     """Puts another outcome into an end that is written: the run was to go on, and does not."""
     changed = {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
@@ -69,16 +78,10 @@ def amend_end(attempt: AttemptPaths, outcome: Outcome) -> None:
 
 def _write(attempt: AttemptPaths, content: dict[str, Any]) -> None:
     try:
-        write_json(attempt.end, content, sync=True)
+        RunPaths(attempt.folder.parent.parent).reserve.write_json(attempt.end, content, sync=True)
     except OSError as error:
         # A full disk must not keep a job from going back into the queue.
         log.warning("%s could not be written: %s", attempt.end, error)
-
-
-def last_checkpoint(paths: RunPaths) -> str:
-    """`the last checkpoint is updates-000000042.h5`."""
-    files = sorted(paths.checkpoints.glob("updates-*.h5"))
-    return f"the last checkpoint is {files[-1].name}" if files else "there is no checkpoint"
 
 
 def summary(paths: RunPaths, outcome: Outcome) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from srlhpc.data.checkpoint import read_checkpoint
-from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.environment import Array, Environment, Spaces
 from srlhpc.launch.assemble_actor import episode_summary
+from srlhpc.launch.checkpoints import checkpoint_folder
 from srlhpc.launch.plan import plan
 from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import RunPaths
@@ -76,7 +76,7 @@ def _plan(paths: RunPaths) -> Plan:
 def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping[str, Any]]:
     if checkpoint is not None:
         return checkpoint, read_checkpoint(checkpoint)
-    newest = CheckpointFolder(paths.checkpoints).newest_valid()
+    newest = checkpoint_folder(paths).newest_valid()
     if newest is None:
         raise UserError(f"run {paths.name} has no checkpoint yet; one is written after its first update")
     return newest.path, newest.tree

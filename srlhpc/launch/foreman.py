@@ -8,7 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from srlhpc.launch.ending import Outcome, cause, last_checkpoint, summary, write_end
+from srlhpc.launch.checkpoints import last_checkpoint
+from srlhpc.launch.ending import Outcome, cause, summary, unwritten, write_end
 from srlhpc.launch.interruption import Signals
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import LabelledRank, rank_program, start_ranks
@@ -83,9 +84,11 @@ class Foreman:
         return outcome
 
     def _must_go(self) -> Outcome | None:
+        self._signals.insist()
         if self._signals.count <= 1:
             return None
-        return Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
+        at_once = Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
+        return unwritten(self._paths, self._attempt) or at_once
 
     def _cause(self, mpiexec: subprocess.Popen[bytes]) -> Outcome:
         return cause(self._attempt, f"mpiexec ended with {mpiexec.returncode}; see {self._attempt.logs}/mpiexec.log")

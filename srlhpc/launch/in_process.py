@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from srlhpc.data.atomic import read_json, write_json
-from srlhpc.launch.ending import Outcome, last_checkpoint, summary, write_end
+from srlhpc.data.atomic import read_json
+from srlhpc.launch.checkpoints import last_checkpoint
+from srlhpc.launch.ending import Outcome, summary, unwritten, write_end
 from srlhpc.launch.interruption import Signals
 from srlhpc.launch.lease import Lease
 from srlhpc.launch.progress_line import ProgressLine, progress_text
@@ -64,7 +65,8 @@ class SerialForeman:
                 self._train(self._paths, self._attempt)
             forced = None
         except KeyboardInterrupt:
-            forced = Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
+            at_once = Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
+            forced = unwritten(self._paths, self._attempt) or at_once
         except Exception as error:
             forced = self._failed(error)
             if not isinstance(error, UserError):
@@ -79,12 +81,13 @@ class SerialForeman:
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
         kind = _KINDS.get(type(error).__name__, "exception")
         content = {"rank": 0, "role": "serial", "index": 0, "label": "serial", "host": socket.gethostname()}
-        write_json(
-            self._attempt.failure(0),
-            content
-            | {"pid": os.getpid(), "time": time.time(), "kind": kind, "message": message}
-            | {"traceback": "".join(traceback.format_exception(error))},
-        )
+        content |= {"pid": os.getpid(), "time": time.time(), "kind": kind, "message": message}
+        try:
+            self._paths.reserve.write_json(
+                self._attempt.failure(0), content | {"traceback": "".join(traceback.format_exception(error))}
+            )
+        except OSError as second:
+            self._progress.say(f"{self._attempt.failure(0)} could not be written: {second}")
         return Outcome("failed", kind, message)
 
     @contextmanager
@@ -103,6 +106,7 @@ class SerialForeman:
         ticks = 0
         while not over.wait(0.2):
             ticks += 1
+            self._signals.insist()
             if ticks % 50 == 0:
                 self._lease.renew()
             status = read_json(self._paths.status) or {}

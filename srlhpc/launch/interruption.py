@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from srlhpc.data import mailbox
 from srlhpc.launch.failures import signal_name
 from srlhpc.launch.rundir import AttemptPaths
 
@@ -24,6 +25,8 @@ class Signals:
         self._attempt = attempt
         self._raises = raises
         self.count = 0
+        self._is_owed = False
+        """Whether the coordinator is still to be asked."""
 
     @contextmanager
     def caught(self) -> Iterator[Signals]:
@@ -35,10 +38,18 @@ class Signals:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def insist(self) -> None:
+        """Asks for the end, if that was wanted and could not be asked for yet."""
+        if self._is_owed:
+            with suppress(OSError):
+                mailbox.post(self._attempt.stop)
+                self._is_owed = False
+
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.count += 1
         if self.count == 1:
-            self._attempt.stop.touch()
+            self._is_owed = True
+            self.insist()
             how = "press Ctrl-C again" if number == signal.SIGINT else "send it again"
             name = "" if number == signal.SIGINT else f"{signal_name(number)}: "
             # A handler may interrupt a write to the same stream, so this goes past its buffer.

@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from srlhpc.data.atomic import read_json
+from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.checkpoints import all_checkpoints, last_checkpoint
 from srlhpc.launch.earlier_jobs import cancelled_jobs, close_lost_attempt, ended_before
 from srlhpc.launch.end_of_job import EndOfJob
-from srlhpc.launch.ending import Outcome, amend_end, last_checkpoint, summary
+from srlhpc.launch.ending import Outcome, amend_end, summary
 from srlhpc.launch.failures import first_kind
 from srlhpc.launch.job_signals import JobSignals
 from srlhpc.launch.jobs import has_lost_components
@@ -57,7 +59,7 @@ class JobShift:
         written = read_json(paths.slurm) or {}
         self._jobs = written["jobs"]
         self._cluster = ClusterProfile.model_validate(written["cluster"])
-        self._limits = limits or Limits(start=self._cluster.start_seconds)
+        self._limits = limits or _limits(self._cluster)
         self._allocation = Allocation.from_json(written["allocation"])
         self._end_of_job = EndOfJob(
             paths,
@@ -194,8 +196,8 @@ class JobShift:
 
     def _updates(self) -> int:
         """Updates in the newest checkpoint; -1 if there is none."""
-        files = sorted(self._paths.checkpoints.glob("updates-*.h5"))
-        return int(files[-1].stem.removeprefix("updates-")) if files else -1
+        files = all_checkpoints(self._paths)
+        return updates_of(files[-1]) if files else -1
 
     def _leave(self, outcome: Outcome, decision: NextStep) -> Outcome:
         if decision == "requeue":
@@ -216,3 +218,9 @@ class JobShift:
         instead = requeue(self._job, self._signals, self._cluster)
         self._keeps_run = instead is None
         return instead or outcome
+
+
+def _limits(cluster: ClusterProfile) -> Limits:
+    return Limits(
+        start=cluster.start_seconds, last_checkpoint=max(Limits.last_checkpoint, float(cluster.signal_lead_seconds))
+    )

@@ -12,6 +12,8 @@ NextStep = Literal["end", "restart", "requeue"]
 _HOPELESS = ("user", "world", "difference", "gpu")
 """Kinds of failure that come again at once: a mistake in the job file, an MPI that srun cannot start, nodes with other
 installations, nodes with too few GPUs."""
+_NOT_BY_RESTARTS = ("checkpoint", "removed", "lease")
+"""Reasons that no rank has caused: the end has no checkpoint, the run's folder is gone, or somebody else runs it."""
 _LONGEST_PAUSE_SECONDS = 30.0
 
 
@@ -36,11 +38,11 @@ class Situation:
 
 def next_step(now: Situation) -> NextStep:
     """Decides. A job that somebody ends is never put back into the queue: that would revive a cancelled one."""
-    if now.outcome.state == "finished" or now.terminated:
+    if now.outcome.state == "finished" or now.terminated or now.outcome.reason in ("removed", "lease"):
         return "end"
     if now.warned:
         return "requeue" if now.may_requeue and now.kind not in _HOPELESS else "end"
-    if now.outcome.state == "interrupted" or now.kind in _HOPELESS:
+    if now.outcome.state == "interrupted" or now.kind in _HOPELESS or now.outcome.reason in _NOT_BY_RESTARTS:
         return "end"
     if now.restarts < now.restarts_allowed:
         return "restart"

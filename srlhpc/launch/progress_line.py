@@ -50,6 +50,8 @@ class ProgressLine:
 
 def progress_text(status: Mapping[str, Any]) -> str:
     """`4,096 steps · return 21.3 · 1,034 steps/s · update 32 · lag 0.4 · ranks 4/4 · 12 s`."""
+    if status.get("waits"):
+        return str(status["waits"])
     parts = [f"{_count(status.get('steps'))} steps"]
     parts += [f"return {_number(status['return_mean'])}"] if status.get("return_mean") is not None else []
     parts += [f"{_count(status.get('steps_per_second'))} steps/s", f"update {_count(status.get('updates'))}"]

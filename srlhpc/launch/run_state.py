@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from srlhpc.data.atomic import read_json
+from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.launch.checkpoints import all_checkpoints
 from srlhpc.launch.earlier_jobs import cancelled_jobs
 from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.lease import Holder, read_lease
@@ -39,7 +41,7 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
     number = attempt.number if attempt else 0
     # Between two attempts of a job the last one's status is still there.
     ours = status.get("attempt") == number and not (state == "running" and attempt and attempt.end.exists())
-    checkpoints = sorted(path.name for path in paths.checkpoints.glob("updates-*.h5"))
+    checkpoints = all_checkpoints(paths)
     running = state == "running"
     return {
         "run": run.get("id", paths.name),
@@ -64,8 +66,8 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
         "ranks_alive": (status.get("ranks_alive", 0) if ours else 0) if running else 0,
         "ranks": status.get("ranks") if ours and running else [],
         "warnings": (status.get("warnings") or []) if ours else [],
-        "last_checkpoint": checkpoints[-1] if checkpoints else None,
-        "last_checkpoint_updates": int(checkpoints[-1][8:-3]) if checkpoints else None,
+        "last_checkpoint": checkpoints[-1].name if checkpoints else None,
+        "last_checkpoint_updates": updates_of(checkpoints[-1]) if checkpoints else None,
         "time": status.get("time"),
         "folder": str(paths.folder),
     }

@@ -18,7 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from srlhpc.data import mailbox
 from srlhpc.data.atomic import read_json
+from srlhpc.data.full_disk import Reserve
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,9 @@ class AttemptPaths:
         self.folder.mkdir(parents=True)
         for folder in (self.control, self.exits, self.failures, self.logs):
             folder.mkdir()
+        # The letters that must arrive on a full disk, too.
+        for letter in (self.stop, self.checkpoint):
+            mailbox.blank(letter).touch()
 
 
 @dataclass(frozen=True)
@@ -167,6 +172,11 @@ class RunPaths:
     def slurm_folder(self) -> Path:
         """Batch scripts, their output, and what submitit keeps."""
         return self.folder / "slurm"
+
+    @property
+    def reserve(self) -> Reserve:
+        """Room for the last words on a full disk."""
+        return Reserve(self.status.with_name(".reserve"))
 
     @property
     def code_diff(self) -> Path:

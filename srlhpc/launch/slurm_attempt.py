@@ -6,9 +6,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.attempt import describe
+from srlhpc.launch.checkpoints import checkpoint_folder
 from srlhpc.launch.end_of_job import EndOfJob
 from srlhpc.launch.ending import Outcome, cause, write_end
 from srlhpc.launch.lease import Lease
@@ -53,7 +53,7 @@ class SlurmAttempt:
         self._job, self._plan, self._end_of_job = job, plan, end_of_job
         self._progress = progress or ProgressLine(sys.stderr)
         limits = limits or Limits()
-        self.paths = _described(paths, plan, job, self._progress, limits.start)
+        self.paths = _described(paths, plan, job, self._progress, limits)
         lease.renew(self.paths.number)
         self._watch = AttemptWatch(paths, self.paths, lease, plan.ranks, self._progress, limits)
 
@@ -125,11 +125,20 @@ class StepBreak:
         return size > before
 
 
-def _described(paths: RunPaths, plan: Plan, job: str, progress: ProgressLine, start_seconds: float) -> AttemptPaths:
+def _described(paths: RunPaths, plan: Plan, job: str, progress: ProgressLine, limits: Limits) -> AttemptPaths:
     """Makes the attempt's folder; it goes on from the newest whole checkpoint."""
-    newest = CheckpointFolder(paths.checkpoints).newest_valid()
+    newest = checkpoint_folder(paths).newest_valid()
     for problem in newest.problems if newest else ():
         progress.say(f"skipped: {problem}")
     attempt = paths.new_attempt()
-    describe(attempt, plan, (), newest.path if newest else None, serial=False, job=job, start_seconds=start_seconds)
+    describe(
+        attempt,
+        plan,
+        (),
+        newest.path if newest else None,
+        serial=False,
+        job=job,
+        start_seconds=limits.start,
+        last_checkpoint_seconds=limits.last_checkpoint,
+    )
     return attempt

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.environment import Spaces
+from srlhpc.launch.checkpoints import checkpoint_named
 from srlhpc.launch.plan import plan
 from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -22,7 +23,7 @@ def read_plan(paths: RunPaths, attempt: AttemptPaths) -> Plan:
 def checkpoint_path(paths: RunPaths, attempt: AttemptPaths) -> Path | None:
     """The checkpoint that the attempt goes on from; None for the beginning."""
     name = _attempt(attempt).get("checkpoint")
-    return paths.checkpoints / name if name else None
+    return checkpoint_named(paths, name) if name else None
 
 
 def read_restored(paths: RunPaths, attempt: AttemptPaths) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from srlhpc.launch.lease import Lease
 from srlhpc.launch.local import LabelledRank
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.roles.coordinator import LAST_CHECKPOINT_SECONDS
 from srlhpc.specs.start_seconds import START_SECONDS
 
 _MISSING_SHOWN = 10
@@ -28,6 +29,8 @@ class Limits:
 
     start: float = START_SECONDS
     """For the coordinator to hear from all ranks."""
+    last_checkpoint: float = LAST_CHECKPOINT_SECONDS
+    """For the coordinator to write the last checkpoint, if it cannot at once."""
     lost: float = 3.0
     """For the coordinator to end a step that lost a rank which matters."""
     leave: float = 30.0

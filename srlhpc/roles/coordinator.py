@@ -6,7 +6,6 @@ any --(a rank that matters died, or no actor is left)--> failed: the step is abo
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -16,13 +15,16 @@ from typing import Any
 
 from srlhpc.comm.channel import Inbox, Outbox
 from srlhpc.comm.protocol import Command, read_text, write_text
-from srlhpc.data.atomic import write_json
+from srlhpc.data import mailbox
+from srlhpc.data.forgiving import Forgiving
 from srlhpc.roles.checkpointing import Checkpointing
 from srlhpc.roles.journal import Journal
 from srlhpc.roles.live_timing import LiveTiming
-from srlhpc.roles.liveness import Failure, Liveness, RankRecord
+from srlhpc.roles.liveness import Failure, Liveness
 from srlhpc.roles.progress import Progress
 from srlhpc.roles.role import Role
+from srlhpc.roles.run_files import RunFiles
+from srlhpc.roles.status_entries import rank_entry, totals_by_role
 from srlhpc.specs.experiment import StopSpec
 
 log = logging.getLogger(__name__)
@@ -30,6 +32,8 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.2
 STATUS_SECONDS = 1.0
 ENDING_LIMIT_SECONDS = 60.0
+LAST_CHECKPOINT_SECONDS = 60.0
+"""So long is it tried to write the last checkpoint; on Slurm the profile's lead time says how long."""
 
 
 class StepLostError(RuntimeError):
@@ -38,10 +42,8 @@ class StepLostError(RuntimeError):
 
 @dataclass(frozen=True)
 class CoordinatorFiles:
-    """The paths that the coordinator reads and writes."""
+    """The paths of its attempt that the coordinator reads and writes."""
 
-    status: Path
-    metrics: Path
     outcome: Path
     stop: Path
     checkpoint: Path
@@ -63,6 +65,7 @@ class Coordinator(Role):
         attempt: number of this attempt.
         commands: rank to the outbox of its commands.
         checkpoint_seconds: between checkpoints; None: only those asked for by updates, by hand and at the end.
+        last_checkpoint_seconds: how long to try to write the last one, if the disk is full, say.
         first_checkpoint: whether to write one after the first update (a new run: shows early that it can be written).
         timing: of all roles.
         clock: monotonic seconds.
@@ -75,6 +78,7 @@ class Coordinator(Role):
         attempt: int,
         stop: StopSpec,
         files: CoordinatorFiles,
+        run_files: RunFiles,
         reports: Inbox,
         commands: Mapping[int, Outbox],
         liveness: Liveness,
@@ -83,15 +87,18 @@ class Coordinator(Role):
         *,
         checkpoint_seconds: float | None,
         first_checkpoint: bool,
+        last_checkpoint_seconds: float = LAST_CHECKPOINT_SECONDS,
         timing: LiveTiming,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._attempt, self._stop, self._files = attempt, stop, files
+        self._attempt, self._stop, self._files, self._run_files = attempt, stop, files, run_files
         self._reports, self._commands = reports, commands
         self._liveness, self._progress, self._checkpointing = liveness, progress, checkpointing
         self._records = {record.rank: record for record in liveness.records}
         self._checkpoint_seconds, self._wants_first = checkpoint_seconds, first_checkpoint
+        self._last_checkpoint_seconds = last_checkpoint_seconds
         self._clock = clock
+        self._looks = Forgiving(clock=clock)
         now = clock()
         self._looked_at, self._status_at, self._checkpoint_at = now, -1e9, now
         self._metrics_updates, self._metrics_episodes = progress.updates, progress.episodes
@@ -120,7 +127,7 @@ class Coordinator(Role):
             self._status_at = now
             self._is_training |= self._has_first_update
             self._journal.look(now)
-            self._try_to_write_status(now)
+            self._write_status(now)
         return busy
 
     @property
@@ -215,7 +222,14 @@ class Coordinator(Role):
         if not self._stopping:
             # Told at once. A checkpoint that is under way may have begun before, so there is another.
             self._ask_for_checkpoint()
+            self._checkpointing.insist()
             self._stopping, self._stopping_since = True, now
+            return
+        waits_since = self._checkpointing.waits_since
+        if waits_since is not None:
+            self._stopping_since = now
+            if now - waits_since >= self._last_checkpoint_seconds:
+                self._do_without_last_checkpoint()
             return
         if self._checkpointing.is_writing:
             self._stopping_since = now
@@ -228,17 +242,29 @@ class Coordinator(Role):
         late = [r.label for r in self._liveness.records if not r.done and not r.dead]
         self._fail(f"did not end within {ENDING_LIMIT_SECONDS:.0f} s of being asked to: {', '.join(late)}", "stuck")
 
+    def _do_without_last_checkpoint(self) -> None:
+        """It could not be written in time: whatever ended the run, it has failed, and can go on from the one before."""
+        assert self._outcome is not None
+        problem = f"within {self._last_checkpoint_seconds:.0f} s the last {self._checkpointing.problem}"
+        before, message = self._outcome, f"{self._outcome.message}; but {problem}"
+        self._outcome = Outcome("failed", before.reason if before.state == "failed" else "checkpoint", message)
+        self._checkpointing.give_up()
+
     # --- deaths --------------------------------------------------------------------------------------------------
 
     def _look(self, now: float) -> None:
-        if self._files.stop.exists():
-            self._files.stop.unlink(missing_ok=True)
+        if self._run_files.is_removed:
+            self._fail(
+                f"the run's folder is gone from {self._files.outcome.parent}; nothing of it is made anew", "removed"
+            )
+        if self._looks.exists(self._files.stop):
+            mailbox.take(self._files.stop)
             if self._outcome is None:
                 log.info("asked to stop: the last checkpoint is written first")
                 self._outcome = Outcome("interrupted", "signal", "stopped on request")
         # One that is being written may have begun before it was asked for.
-        if self._checkpointing.is_idle and self._files.checkpoint.exists():
-            self._files.checkpoint.unlink(missing_ok=True)
+        if self._checkpointing.is_idle and self._looks.exists(self._files.checkpoint):
+            mailbox.take(self._files.checkpoint)
             self._is_asked_by_hand = True
         for failure in self._liveness.look(now):
             self._lose(failure)
@@ -287,15 +313,12 @@ class Coordinator(Role):
     def _finish(self) -> None:
         self._ended = True
         assert self._outcome is not None
-        self._try_to_write_status(self._clock())
+        self._write_status(self._clock())
         outcome = self._outcome
         self._journal.end(outcome.state, outcome.reason, outcome.message, self._clock())
-        content = {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
-        try:
-            write_json(self._files.outcome, content)
-        except OSError as error:
-            # All ranks must still leave.
-            log.warning("the outcome (%s, %s) could not be written: %s", outcome.state, outcome.reason, error)
+        self._run_files.write_outcome(
+            self._files.outcome, {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
+        )
 
     # --- files ---------------------------------------------------------------------------------------------------
 
@@ -309,94 +332,53 @@ class Coordinator(Role):
             return "starting"
         return "training" if self._checkpointing.is_idle else "checkpointing"
 
-    def _try_to_write_status(self, now: float) -> None:
-        """A full disk must not end a run."""
-        try:
-            self._write_status(now)
-        except OSError as error:
-            log.warning("status or metrics could not be written: %s", error)
-
     def _write_status(self, now: float) -> None:
         summary = self._progress.summary(now)
-        problem = self._checkpointing.problem
         last = self._checkpointing.last
         ended = self._outcome if self._ended else None
-        roles = self._roles()
+        roles = totals_by_role(self._liveness.records)
         if self._is_training and self._outcome is None:
             self._timing.look(roles, now)
         timing = self._timing.summary(whole=self._outcome is not None)
-        write_json(
-            self._files.status,
-            {
-                "state": ended.state if ended else "running",
-                "phase": self._phase,
-                "reason": ended.reason if ended else None,
-                "attempt": self._attempt,
-                **summary,
-                **timing,
-                "ranks_planned": self._liveness.planned,
-                "ranks_alive": self._liveness.alive,
-                "last_checkpoint": last.name if last else None,
-                "last_checkpoint_updates": self._checkpointing.last_updates,
-                "warnings": [*self._warnings, *([problem] if problem else [])],
-                "time": time.time(),
-                "roles": roles,
-                "ranks": [self._rank(record, now) for record in self._liveness.records],
-            },
-        )
+        status = {
+            "state": ended.state if ended else "running",
+            "phase": self._phase,
+            "reason": ended.reason if ended else None,
+            "attempt": self._attempt,
+            **summary,
+            **timing,
+            "ranks_planned": self._liveness.planned,
+            "ranks_alive": self._liveness.alive,
+            "last_checkpoint": last.name if last else None,
+            "last_checkpoint_updates": self._checkpointing.last_updates,
+            "waits": self._waits(now),
+            "warnings": [
+                *self._warnings,
+                *(problem for problem in (self._checkpointing.problem, self._run_files.problem) if problem),
+            ],
+            "time": time.time(),
+            "roles": roles,
+            "ranks": [rank_entry(record, now) for record in self._liveness.records],
+        }
+        line = None
         # Episodes that were told after the last update are in the last line.
         has_later_episodes = self._ended and self._progress.episodes > self._metrics_episodes
         if self._progress.updates > self._metrics_updates or has_later_episodes:
             self._metrics_updates, self._metrics_episodes = self._progress.updates, self._progress.episodes
             line = {"time": time.time(), "attempt": self._attempt, **summary, **timing, **self._progress.details()}
-            with self._files.metrics.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+        self._run_files.write(status, line)
 
-    def _roles(self) -> dict[str, dict[str, float]]:
-        """Counters of all ranks, summed by role."""
-        totals: dict[str, dict[str, float]] = {}
-        for record in self._liveness.records:
-            for label, counters in (record.counters or {}).items():
-                into = totals.setdefault(label.split("-")[0], {})
-                for name, value in counters.items():
-                    into[name] = into.get(name, 0) + value
-        return totals
-
-    def _rank(self, record: RankRecord, now: float) -> dict[str, Any]:
-        return {
-            "rank": record.rank,
-            "label": record.label,
-            "host": record.host,
-            "pid": record.pid,
-            "alive": record.reported and not record.dead,
-            "silent_seconds": round(now - record.heard_at, 1),
-            "counters": record.counters or {},
-        }
+    def _waits(self, now: float) -> str | None:
+        """Why the end waits for the last checkpoint, and how long it will."""
+        if self._checkpointing.waits_since is None:
+            return None
+        left = max(0.0, self._checkpointing.waits_since + self._last_checkpoint_seconds - now)
+        return f"the last {self._checkpointing.problem}; make room, it is tried for {left:.0f} s more"
 
     def counters(self) -> dict[str, float]:
         return {}
 
     def close(self) -> None:
         self._checkpointing.close()
+        self._run_files.close()
         self._reports.close()
-
-
-def cut_metrics(path: Path, steps: int) -> None:
-    """Drops lines of a metrics file that lie after the checkpoint an attempt goes on from, and a broken last line."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text().splitlines():
-        try:
-            if json.loads(line)["steps"] <= steps:
-                kept.append(line)
-        except (ValueError, KeyError):
-            continue
-    aside = path.with_name(path.name + ".writing")
-    aside.write_text("".join(line + "\n" for line in kept))
-    aside.replace(path)
-
-
-def silence_limit(role: str) -> float:
-    """Seconds without a report after which a rank of that role counts as dead."""
-    return 600.0 if role == "trainer" else 300.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from srlhpc.data.forgiving import Forgiving
 
 
 @dataclass
@@ -49,9 +50,12 @@ class Liveness:
     A look costs two listings, whatever the number of ranks; only files of ranks that are not known to be dead are read.
     """
 
-    def __init__(self, records: Sequence[RankRecord], exits: Path, failures: Path) -> None:
+    def __init__(
+        self, records: Sequence[RankRecord], exits: Path, failures: Path, looks: Forgiving | None = None
+    ) -> None:
+        """`looks` forgives a file system that fails in passing; silence is found out all the same."""
         self.records = list(records)
-        self._exits, self._failures = exits, failures
+        self._exits, self._failures, self._looks = exits, failures, looks or Forgiving()
 
     @property
     def planned(self) -> int:
@@ -69,7 +73,7 @@ class Liveness:
     def look(self, now: float) -> list[Failure]:
         """Ranks found dead since the last look."""
         found = []
-        names = _names(self._exits) | _names(self._failures)
+        names = self._looks.names(self._exits) | self._looks.names(self._failures)
         for record in self.records:
             if record.dead or record.exiting:
                 continue
@@ -111,9 +115,6 @@ def _failure_name(record: RankRecord) -> str:
     return f"rank-{record.rank:05d}.json"
 
 
-def _names(folder: Path) -> set[str]:
-    try:
-        return set(os.listdir(folder))
-    except OSError:
-        # A file server that is away for a moment; silence is still found out.
-        return set()
+def silence_limit(role: str) -> float:
+    """Seconds without a report after which a rank of that role counts as dead."""
+    return 600.0 if role == "trainer" else 300.0

@@ -99,6 +99,16 @@ class RoleResources(Spec):
     """Whether nothing else may run on the nodes."""
 
 
+def _absolute(path: str) -> str:
+    """A path that means the same from wherever a job starts."""
+    if not path.startswith("/"):
+        raise ValueError(f"'{path}' is no absolute path; write it from / on")
+    return path
+
+
+AbsolutePath = Annotated[Word, AfterValidator(_absolute)]
+
+
 class PartitionFacts(Spec):
     """What one node of a partition has; `srlhpc cluster init` writes it down. null: not known."""
 
@@ -136,6 +146,8 @@ class ClusterProfile(Spec):
     start_seconds: PositiveInt = START_SECONDS
     """Longest time in seconds from the start of the ranks until all of them work; more for thousands of ranks whose
     Python lies on a slow file system."""
+    checkpoint_spare: AbsolutePath | None = None
+    """Folder on another disk, seen from all nodes, for a checkpoint that cannot be written to the run's; null: none."""
     requeue: bool = True
     """Whether a job that was cut short goes back into the queue."""
     restarts_in_place: NonNegativeInt = 3

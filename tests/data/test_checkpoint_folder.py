@@ -21,7 +21,8 @@ from srlhpc.data.checkpoint import (
     write_checkpoint,
 )
 from srlhpc.data.checkpoint_entries import Tree
-from srlhpc.data.checkpoint_folder import CheckpointFolder, updates_of
+from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.objects import UserError
 
 

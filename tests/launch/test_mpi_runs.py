@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from srlhpc.data.atomic import read_json
-from srlhpc.data.checkpoint_folder import CheckpointFolder, updates_of
+from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.launch.local import rank_program, start_ranks
 from srlhpc.launch.processes import kill_processes_of, processes_of
 from srlhpc.launch.rundir import AttemptPaths, RunPaths

@@ -62,3 +62,14 @@ def test_interrupted_by_hand_then_end() -> None:
 
 def test_pause_when_restarts_repeat_then_it_doubles_up_to_a_limit() -> None:
     assert [pause_seconds(n) for n in (0, 1, 2, 3, 9)] == [0.0, 1.0, 2.0, 4.0, 30.0]
+
+
+def test_end_without_its_last_checkpoint_is_not_trained_for_again_unless_the_job_goes_back_into_the_queue() -> None:
+    unwritten = replace(CRASH, outcome=Outcome("failed", "checkpoint", ""), got_further=True)
+    assert next_step(unwritten) == "end"
+    assert next_step(replace(unwritten, warned=True)) == "requeue"
+
+
+@pytest.mark.parametrize("reason", ["removed", "lease"])
+def test_run_that_is_gone_or_somebody_elses_is_left(reason: str) -> None:
+    assert next_step(replace(CRASH, outcome=Outcome("failed", reason, ""), warned=True)) == "end"

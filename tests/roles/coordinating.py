@@ -14,12 +14,14 @@ from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.protocol import CHUNK, TEXT, Command, Report, read_text, write_text
 from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.full_disk import Reserve
 from srlhpc.roles.checkpointing import Checkpointing
 from srlhpc.roles.coordinator import Coordinator, CoordinatorFiles
 from srlhpc.roles.live_timing import LiveTiming
 from srlhpc.roles.liveness import Liveness, RankRecord
 from srlhpc.roles.parts import PartReceiver, PartSender
 from srlhpc.roles.progress import Progress
+from srlhpc.roles.run_files import RunFiles
 from srlhpc.specs.experiment import StopSpec
 
 TRAINER = 1
@@ -87,6 +89,7 @@ class Coordinating:
             score=lambda: self.progress.score,
             roles_state=None,
             in_thread=False,
+            clock=lambda: self.now,
         )
         self.records = [
             RankRecord(rank, label, label.startswith("trainer"), rank, SILENCE_SECONDS, self.now)
@@ -96,11 +99,16 @@ class Coordinating:
             7,
             StopSpec(**(stop or {"updates": 1000})),
             CoordinatorFiles(
-                folder / "status.json",
-                folder / "metrics.jsonl",
                 folder / "outcome.json",
                 folder / "control" / "stop",
                 folder / "control" / "checkpoint",
+            ),
+            RunFiles(
+                folder / "status.json",
+                folder / "metrics.jsonl",
+                Reserve(folder / ".reserve"),
+                folder,
+                in_thread=False,
             ),
             fabric.inbox(list(reports.values()), TEXT, pool=6),
             {rank: fabric.outbox(link, TEXT, slots=2, synchronous=False) for rank, link in commands.items()},

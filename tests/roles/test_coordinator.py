@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.roles.coordinator import ENDING_LIMIT_SECONDS, StepLostError, cut_metrics
+from srlhpc.roles.coordinator import ENDING_LIMIT_SECONDS, StepLostError
+from srlhpc.roles.run_files import cut_metrics
 from tests.roles.coordinating import SILENCE_SECONDS, TRAINER, Coordinating, episode, update
 
 # --- stopping ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,34 @@
+"""Names of checkpoint files, `updates-000000123.h5`, and which a run has. Opens none of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from srlhpc.data.forgiving import FORGIVEN_SECONDS, matching
+
+_NAME = re.compile(r"updates-(\d+)\.h5")
+
+
+def name_of(updates: int) -> str:
+    """The name of the checkpoint after so many updates."""
+    return f"updates-{updates:09d}.h5"
+
+
+def updates_of(path: Path) -> int:
+    """The number of updates in a checkpoint's name."""
+    match = _NAME.fullmatch(path.name)
+    assert match, f"{path.name} is no checkpoint name"
+    return int(match[1])
+
+
+def checkpoint_files(*folders: Path, patience: float = FORGIVEN_SECONDS) -> list[Path]:
+    """All checkpoints in some folders, fewest updates first; of two with one name, that of the first folder.
+
+    Raises:
+        FileSystemLostError: the file system fails for too long.
+    """
+    found = {
+        path.name: path for folder in reversed(folders) for path in matching(folder, "updates-*.h5", seconds=patience)
+    }
+    return sorted((path for name, path in found.items() if _NAME.fullmatch(name)), key=updates_of)
