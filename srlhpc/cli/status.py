@@ -17,7 +17,7 @@ from srlhpc.cli.options import open_root, root_option, say
 from srlhpc.data.score import EPISODES_IN_MEAN
 from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.progress_line import duration_text
-from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence
+from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence, silent_ranks
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.runs import all_runs, find_run
 from srlhpc.launch.timing_text import timing_lines
@@ -173,6 +173,10 @@ def _remarks(state: Mapping[str, Any]) -> list[str]:
     ]
     remarks = dead[:_DEAD_SHOWN]
     remarks += [f"{state['name']}: {len(dead) - _DEAD_SHOWN} more are dead"] if len(dead) > _DEAD_SHOWN else []
+    silent = silent_ranks(state)
+    remarks += [f"{state['name']}: {line}" for line in silent[:_DEAD_SHOWN]]
+    remarks += [f"{state['name']}: {len(silent) - _DEAD_SHOWN} more are silent"] if len(silent) > _DEAD_SHOWN else []
+    remarks += [f"{state['name']}: {state['crash_loop']}"] if state.get("crash_loop") else []
     remarks += [f"{state['name']}: {warning}" for warning in state["warnings"][-_DEAD_SHOWN:] if warning not in said]
     if state["message"] and state["state"] in ("failed", "node failed", "out of memory", "timed out"):
         remarks.append(f"{state['name']}: {' '.join(said.split())}; more: srlhpc why {state['name']}")

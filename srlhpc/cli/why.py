@@ -9,10 +9,11 @@ import click
 
 from srlhpc.cli.options import open_run, root_option
 from srlhpc.data.atomic import read_json
+from srlhpc.launch.batch_words import BatchWords
 from srlhpc.launch.failures import Failure, failures
 from srlhpc.launch.jobs import JobState, SlurmJobs
 from srlhpc.launch.pending_reasons import explained
-from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state
+from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, last_words, run_state, silent_ranks
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_words import slurm_words
 
@@ -71,15 +72,25 @@ def explanation(paths: RunPaths) -> Iterator[str]:
         if name in ("finished", "running"):
             yield "the others went on without it"
     else:
-        yield from _without_failure(state, words)
-    if name == "running" and state["attempt"] > 1:
-        yield from _last_attempt(paths.attempt(state["attempt"] - 1))
+        yield from _without_failure(paths, state, words)
+    yield from _so_far(paths, state)
     if name in ("failed", "interrupted", "cancelled", *_SLURM_ADVICE):
         yield from _slurms_verdict(state, jobs, words)
         yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.name}"
 
 
-def _without_failure(state: Mapping[str, Any], words: Sequence[str]) -> Iterator[str]:
+def _so_far(paths: RunPaths, state: Mapping[str, Any]) -> Iterator[str]:
+    """What hangs, and how the attempts before went."""
+    running = state["state"] == "running"
+    if running:
+        yield from silent_ranks(state)
+    if state["crash_loop"]:
+        yield f"{state['crash_loop']}; `srlhpc logs {paths.name} --attempt N` shows each"
+    elif running and state["attempt"] > 1:
+        yield from _last_attempt(paths.attempt(state["attempt"] - 1))
+
+
+def _without_failure(paths: RunPaths, state: Mapping[str, Any], words: Sequence[str]) -> Iterator[str]:
     """What is known where no rank failed, or ranks failed because of something else."""
     name, message = state["state"], state["message"] or ""
     if name in _SLURM_ADVICE:
@@ -93,7 +104,7 @@ def _without_failure(state: Mapping[str, Any], words: Sequence[str]) -> Iterator
         yield message
         yield "what to do: make room there (or name checkpoint_spare in the cluster profile), then resume"
     elif state["reason"] == "killed":
-        yield from _killed(message, words) if state["attempt"] else _never_started(message)
+        yield from _killed(message, words, last_words(paths, state["slurm_job"]) if state["slurm_job"] else None)
     else:
         yield message
 
@@ -158,16 +169,15 @@ def _end_of_log(attempt: AttemptPaths, failure: Failure) -> list[str]:
     return text.rstrip().splitlines()[-_LOG_LINES:]
 
 
-def _killed(message: str, words: Sequence[str]) -> Iterator[str]:
-    yield f"{message}; no rank has written a failure"
-    if words:
-        yield "what to do: Slurm's own words are below"
-        return
-    yield "what to do: this comes from `kill -9`, from a machine that went down, or from the kernel when memory"
-    yield "  runs out (`dmesg | grep -i oom` tells); then use fewer ranks, fewer copies or a smaller batch"
-
-
-def _never_started(message: str) -> Iterator[str]:
+def _killed(message: str, words: Sequence[str], said: BatchWords | None) -> Iterator[str]:
+    """A job, or all processes of a local run, ended without a word in the run's files."""
     yield message
-    yield "what to do: if nobody has cancelled it, the batch script failed before the run began (module, set-up line,"
-    yield "  Python of the cluster profile); `srlhpc doctor --cluster NAME` tries all of them"
+    if said is not None:
+        yield from (f"  | {line}" for line in said.lines)
+        yield f"what to do: {said.advice}"
+    elif words:
+        yield "no rank has written a failure; what to do: Slurm's own words are below"
+    else:
+        yield "no rank has written a failure"
+        yield "what to do: this comes from `kill -9`, from a machine that went down, or from the kernel when memory"
+        yield "  runs out (`dmesg | grep -i oom` tells); then use fewer ranks, fewer copies or a smaller batch"

@@ -17,6 +17,7 @@ from srlhpc.launch.ending import Outcome, unwritten
 from srlhpc.launch.job_signals import JobSignals
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.time_limit import hours_text
 
 _REQUEUE_SECONDS = 5.0
 """Of the lead time, kept for the requeue itself."""
@@ -37,6 +38,7 @@ class EndOfJob:
         limit_seconds: the job's time limit, from now.
         is_cancelled: whether `srlhpc cancel` wants the end, after which nothing kills.
         progress: where it is told that a checkpoint was asked for.
+        ask_minutes: the job's time limit as Slurm has it now: somebody may have changed it. None: not known.
     """
 
     def __init__(
@@ -49,12 +51,14 @@ class EndOfJob:
         limit_seconds: float,
         is_cancelled: Callable[[], bool],
         progress: ProgressLine,
+        ask_minutes: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._paths, self._job, self._signals, self._progress = paths, job, signals, progress
         self._is_cancelled = is_cancelled
         self._asked: list[AttemptPaths] = []
         self._checkpoint_seconds = max(_REQUEUE_SECONDS, lead_seconds - _REQUEUE_SECONDS)
-        self._limit_is_near = time.monotonic() + limit_seconds - lead_seconds - _EARLY_SECONDS
+        self._ask_minutes, self._limit_seconds = ask_minutes, limit_seconds
+        self._begun, self._lead_seconds = time.monotonic(), lead_seconds
 
     def must_go(self, attempt: AttemptPaths) -> Outcome | None:
         """Asks for a checkpoint when the end is announced; an outcome, if none came in time, ends the ranks."""
@@ -108,12 +112,26 @@ class EndOfJob:
             return outcome
         if self._signals.terminated_at is not None:
             if attempt.terminated.exists():
-                return Outcome(
-                    "interrupted", "terminated", f"Slurm ended job {self._job}; {last_checkpoint(self._paths)}"
-                )
+                shortened = "" if self._is_near(self._limit_seconds) else self._shortened_limit()
+                message = f"Slurm ended job {self._job}{shortened}; {last_checkpoint(self._paths)}"
+                return Outcome("interrupted", "terminated", message)
             return Outcome("interrupted", "cancelled", f"cancelled; {last_checkpoint(self._paths)}")
         if not self.was_announced(attempt):
             return Outcome("interrupted", "cancelled", outcome.message)
         # Near the time limit it is the time limit; else somebody more important wants the nodes.
-        reason = "time_limit" if time.monotonic() >= self._limit_is_near else "preemption"
-        return Outcome("interrupted", reason, outcome.message)
+        if self._is_near(self._limit_seconds):
+            return Outcome("interrupted", "time_limit", outcome.message)
+        if shortened := self._shortened_limit():
+            return Outcome("interrupted", "time_limit", f"{outcome.message}{shortened}")
+        return Outcome("interrupted", "preemption", outcome.message)
+
+    def _is_near(self, limit_seconds: float) -> bool:
+        return time.monotonic() >= self._begun + limit_seconds - self._lead_seconds - _EARLY_SECONDS
+
+    def _shortened_limit(self) -> str:
+        """What to say where the job ends by a time limit that is shorter now than it was submitted with."""
+        minutes = self._ask_minutes()
+        if minutes is None or 60.0 * minutes >= self._limit_seconds or not self._is_near(60.0 * minutes):
+            return ""
+        before, now = hours_text(int(self._limit_seconds // 60)), hours_text(minutes)
+        return f"; the time limit of job {self._job} was shortened from {before} to {now}"

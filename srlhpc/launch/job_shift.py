@@ -21,9 +21,9 @@ from srlhpc.launch.end_of_job import EndOfJob
 from srlhpc.launch.ending import Outcome, amend_end, summary
 from srlhpc.launch.failures import first_kind
 from srlhpc.launch.job_signals import JobSignals
-from srlhpc.launch.jobs import has_lost_components
+from srlhpc.launch.jobs import has_lost_components, limit_minutes
 from srlhpc.launch.lease import Lease
-from srlhpc.launch.next_step import NextStep, Situation, next_step, pause_seconds
+from srlhpc.launch.next_step import LATELY_SECONDS, NextStep, Situation, is_endless, next_step, pause_seconds
 from srlhpc.launch.node_order import nodes_of_components, order_warning
 from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.progress_line import ProgressLine
@@ -69,6 +69,7 @@ class JobShift:
             limit_seconds=60.0 * self._allocation.minutes,
             is_cancelled=self._is_cancelled,
             progress=self._progress,
+            ask_minutes=lambda: limit_minutes(job),
         )
         self._keeps_run = False
 
@@ -125,7 +126,7 @@ class JobShift:
         if warning := order_warning(plugin, nodes_of_components(os.environ)):
             self._progress.say(warning)
         first = before = self._updates()
-        restarts = 0
+        restarts, restarted_at = 0, list[float]()
         while not self._signals.any:
             attempt = SlurmAttempt(
                 self._paths,
@@ -138,15 +139,30 @@ class JobShift:
             )
             outcome = attempt.run(self._allocation, plugin)
             restarts, before = (0 if self._updates() > before else restarts), self._updates()
-            decision = next_step(self._situation(attempt.paths, outcome, restarts, got_further=before > first))
+            restarted_at = [at for at in restarted_at if time.monotonic() < at + LATELY_SECONDS]
+            situation = self._situation(attempt.paths, outcome, restarts, len(restarted_at), got_further=before > first)
+            decision = next_step(situation)
             if decision != "restart":
-                return self._leave(outcome, decision)
+                return self._leave(self._endless(outcome, situation), decision)
             if self._has_lost_a_part():
                 return self._leave_cancelled(f"a part of job {self._job} was cancelled")
             self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
             self._pause(pause_seconds(restarts))
             restarts += 1
+            restarted_at.append(time.monotonic())
         return self._leave_without_attempt()
+
+    def _endless(self, outcome: Outcome, situation: Situation) -> Outcome:
+        """The outcome; of ranks that crash again and again it says so."""
+        if outcome.state != "failed" or not is_endless(situation):
+            return outcome
+        crashes = situation.restarts_lately + 1
+        message = (
+            f"ranks crashed {crashes} times within {LATELY_SECONDS / 60:.0f} min, the last time: {outcome.message}"
+        )
+        outcome = replace(outcome, message=message)
+        self._amend(outcome)
+        return outcome
 
     def _has_lost_a_part(self) -> bool:
         """Whether a component of the job was cancelled by itself; if the whole job ends, the foreman is told soon."""
@@ -182,7 +198,9 @@ class JobShift:
         while time.monotonic() < deadline and not self._signals.any:
             time.sleep(0.1)
 
-    def _situation(self, attempt: AttemptPaths, outcome: Outcome, restarts: int, *, got_further: bool) -> Situation:
+    def _situation(
+        self, attempt: AttemptPaths, outcome: Outcome, restarts: int, lately: int, *, got_further: bool
+    ) -> Situation:
         return Situation(
             outcome,
             first_kind(attempt),
@@ -190,6 +208,7 @@ class JobShift:
             terminated=self._signals.terminated_at is not None,
             restarts=restarts,
             restarts_allowed=self._cluster.restarts_in_place,
+            restarts_lately=lately,
             may_requeue=self._cluster.requeue,
             got_further=got_further,
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from srlhpc.launch.slurm import NoSlurm, SlurmRefused, run_slurm
+from srlhpc.launch.time_limit import slurm_minutes
 from srlhpc.objects import ClusterError
 
 _FIELDS = "%i|%T|%r|%L|%N|%S"
@@ -166,6 +167,15 @@ def has_lost_components(job: str, components: int) -> bool:
     except ClusterError:
         return False
     return len(states) < components or set(states) != {"RUNNING"}
+
+
+def limit_minutes(job: str) -> int | None:
+    """A job's time limit as Slurm has it now; None if there is none, or Slurm does not answer."""
+    try:
+        said = run_slurm(["squeue", "-h", "-o", "%l", "-j", job], timeout=5.0).stdout.split()
+    except ClusterError:
+        return None
+    return slurm_minutes(said[0]) if said else None
 
 
 def ended_job(job: str) -> JobState | None:

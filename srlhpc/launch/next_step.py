@@ -15,6 +15,9 @@ installations, nodes with too few GPUs."""
 _NOT_BY_RESTARTS = ("checkpoint", "removed", "lease")
 """Reasons that no rank has caused: the end has no checkpoint, the run's folder is gone, or somebody else runs it."""
 _LONGEST_PAUSE_SECONDS = 30.0
+LATELY_SECONDS = 600.0
+_MOST_LATELY = 2
+"""As many times `restarts_allowed` are too many within that time, even if training got further each time."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Situation:
     """Restarts in this job since training last got further."""
     restarts_allowed: int
     may_requeue: bool
+    restarts_lately: int
+    """Restarts in this job within `LATELY_SECONDS`, whether or not training got further between them."""
     got_further: bool
     """Whether this job has written a checkpoint that was not there when it began."""
 
@@ -44,9 +49,16 @@ def next_step(now: Situation) -> NextStep:
         return "requeue" if now.may_requeue and now.kind not in _HOPELESS else "end"
     if now.outcome.state == "interrupted" or now.kind in _HOPELESS or now.outcome.reason in _NOT_BY_RESTARTS:
         return "end"
+    if is_endless(now):
+        return "end"
     if now.restarts < now.restarts_allowed:
         return "restart"
     return "requeue" if now.may_requeue and now.got_further else "end"
+
+
+def is_endless(now: Situation) -> bool:
+    """Whether the ranks crash again and again: each time they get a little further, and pay a start for it."""
+    return now.restarts_lately >= _MOST_LATELY * now.restarts_allowed > 0
 
 
 def pause_seconds(restarts: int) -> float:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.launch.batch_words import BatchWords, batch_words
 from srlhpc.launch.checkpoints import all_checkpoints
+from srlhpc.launch.crash_loop import crash_loop
 from srlhpc.launch.earlier_jobs import cancelled_jobs
 from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.lease import Holder, read_lease
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.slurm_state import slurm_state
+from srlhpc.launch.slurm_state import Ending, slurm_state
 from srlhpc.launch.slurm_words import out_of_memory, slurm_words
 
 _COUNTERS = ("steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds")
@@ -66,6 +69,7 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
         "ranks_alive": (status.get("ranks_alive", 0) if ours else 0) if running else 0,
         "ranks": status.get("ranks") if ours and running else [],
         "warnings": (status.get("warnings") or []) if ours else [],
+        "crash_loop": loop.text if state in ("running", "failed") and (loop := crash_loop(paths)) else None,
         "last_checkpoint": checkpoints[-1].name if checkpoints else None,
         "last_checkpoint_updates": updates_of(checkpoints[-1]) if checkpoints else None,
         "time": status.get("time"),
@@ -100,10 +104,31 @@ def silence(state: Mapping[str, Any]) -> float | None:
     return seconds if seconds > SILENT_SECONDS else None
 
 
+def silent_ranks(state: Mapping[str, Any]) -> list[str]:
+    """Ranks that live and have reported nothing for long, in words; a rank hangs longer than it takes to step."""
+    return [
+        f"{rank['label']} (rank {rank['rank']}, {rank.get('host', '')}) has reported nothing for "
+        f"{rank['silent_seconds']:.0f} s; it counts as dead after {rank['silence_limit_seconds']:.0f} s"
+        for rank in state["ranks"] or []
+        if rank.get("alive") and rank.get("silent_seconds", 0.0) > SILENT_SECONDS and "silence_limit_seconds" in rank
+    ]
+
+
 def _extended(paths: RunPaths, end: Mapping[str, Any] | None) -> bool:
     """Whether a job was submitted after the last attempt's end."""
     submitted = [job.get("submitted", 0.0) for job in (read_json(paths.slurm) or {}).get("jobs", [])]
     return end is not None and max(submitted, default=0.0) > float(end.get("time", 0.0))
+
+
+def last_words(paths: RunPaths, job: str) -> BatchWords | None:
+    """What a job's batch script and foreman wrote at their end."""
+    python = ((read_json(paths.slurm) or {}).get("cluster") or {}).get("python")
+    return batch_words(paths, job, python or sys.executable)
+
+
+def _with_last_words(paths: RunPaths, ending: Ending) -> str | None:
+    words = last_words(paths, ending.speechless_job) if ending.speechless_job else None
+    return ending.message if words is None else f"{ending.message}; its last words: {words.line}"
 
 
 def _ranks_planned(paths: RunPaths, attempt: AttemptPaths | None) -> int | None:
@@ -127,7 +152,7 @@ def _ending(
         ending = slurm_state(ids, started, end, renewed, jobs, extended=extended, cancelled=cancelled)
         if ending.state == "failed" and (words := out_of_memory(slurm_words(paths, attempt))):
             return "out of memory", None, f"{words}; {ending.message}"
-        return ending
+        return ending.state, ending.reason, _with_last_words(paths, ending)
     if holder and holder.is_alive():
         return "running", None, None
     if attempt is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from srlhpc.launch.allocation import Allocation, Option
+from srlhpc.launch.batch_words import FOREMAN
 from srlhpc.specs.cluster import ClusterProfile
 
 
@@ -50,11 +51,29 @@ def sbatch_text(
     lines.append("trap 'export SRLHPC_WARNED=1' USR1 USR2")
     # Without the submitting shell's environment bash has a PATH, but keeps it to itself.
     lines += ["export PATH"] if "export" in cluster.sbatch else []
-    lines += [f"module load {shlex.quote(module)}" for module in cluster.modules]
-    lines += [*cluster.setup, "export SUBMITIT_EXECUTOR=slurm"]
+    lines += [*_modules(cluster), *_setup(cluster), "export SUBMITIT_EXECUTOR=slurm"]
     # submitit asks for USR2 unless told otherwise.
     lines += [f"export SUBMITIT_PREEMPT_SIGNAL={cluster.signal}"] if cluster.signal != "USR2" else []
     return "\n".join([*lines, "trap '' USR1 USR2 TERM", f"exec {command}", ""])
+
+
+def _modules(cluster: ClusterProfile) -> Iterator[str]:
+    """A module that cannot be loaded ends the job at once, rather than Python or MPI in some other way later."""
+    if cluster.modules:
+        # A shell that has nothing of a login shell's environment does not know the command yet.
+        yield "type module >/dev/null 2>&1 || . /etc/profile"
+    for module in cluster.modules:
+        load = f"module load {shlex.quote(module)}"
+        yield load
+        yield f"[ $? = 0 ] || {{ echo {shlex.quote(f'{FOREMAN}{load} failed')} >&2; exit 1; }}"
+
+
+def _setup(cluster: ClusterProfile) -> Iterator[str]:
+    """Lines that fail are named, and the next ones run, as in any batch script."""
+    if cluster.setup:
+        yield f"trap 'echo \"{FOREMAN}set-up line failed with exit code $?: $BASH_COMMAND\" >&2' ERR"
+        yield from cluster.setup
+        yield "trap - ERR"
 
 
 def _options(options: Mapping[str, Option | None]) -> Iterator[str]:

@@ -7,14 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from srlhpc.launch.batch_words import FOREMAN
 from srlhpc.launch.job_shift import JobShift
 from srlhpc.launch.job_signals import JobSignals
 from srlhpc.launch.rundir import RunPaths
-from srlhpc.objects import ClusterError
-
-
-class RunFailed(ClusterError):
-    """The run failed; raised at the end of the batch script so that the job counts as failed."""
+from srlhpc.objects import ClusterError, UserError
 
 
 class SlurmForeman:
@@ -37,13 +34,18 @@ class SlurmForeman:
         """Trains until the run or the job ends; returns how.
 
         Raises:
-            RunFailed: the run failed.
+            SystemExit: the run failed, which has been said. submitit passes it on without a traceback, and the job
+                counts as failed.
         """
         signals = JobSignals()
         signals.catch()
-        outcome = JobShift(RunPaths(Path(self._folder)), os.environ["SLURM_JOB_ID"], signals).work()
+        try:
+            outcome = JobShift(RunPaths(Path(self._folder)), os.environ["SLURM_JOB_ID"], signals).work()
+        except (UserError, ClusterError) as error:
+            sys.stderr.write(f"{FOREMAN}{error}\n")
+            raise SystemExit(2 if isinstance(error, UserError) else 3) from None
         if outcome.state == "failed":
-            raise RunFailed(outcome.message)
+            raise SystemExit(1)
         return {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
 
 

@@ -29,6 +29,8 @@ class Ending(NamedTuple):
     state: str
     reason: str | None
     message: str | None
+    speechless_job: str | None = None
+    """A job that ended without a word of its foreman's in the run's files; its output may tell why."""
 
 
 def slurm_state(
@@ -54,13 +56,16 @@ def slurm_state(
     """
     written = None if end is None else Ending(str(end.get("state")), end.get("reason"), end.get("message"))
     active = [state for job in ids if (state := jobs.queued(job)) and state.is_active]
-    if written and written.state == "finished" and not (active and extended):
+    if written and written.state == "finished" and not extended:
         return written
     if active:
         return _active(active, attempt, written)
     job = str((attempt or {}).get("job") or ids[-1])
     if jobs.warning is not None:
         return _without_slurm(written, renewed)
+    if extended and job != ids[-1] and (ended := jobs.ended(ids[-1])) and ended.state != "COMPLETED":
+        # What that end says is of an earlier job.
+        return _verdict(ended, ids[-1], None, None, was_cancelled=ids[-1] in cancelled)
     if written and (written.state != "interrupted" or written.reason == "cancelled"):
         return _by_reason(written)
     # The last job may have left the queue without an attempt of its own.
@@ -114,4 +119,4 @@ def _verdict(
         return _by_reason(written)
     what = "everything was killed, the foreman included" if attempt else "it ended before its first attempt"
     said = f"Slurm says {job.verdict}" if job else "Slurm no longer knows the job"
-    return Ending("failed", "killed", f"job {number}: {what}; {said}; its output is in the run's folder slurm/")
+    return Ending("failed", "killed", f"job {number}: {what}; {said}", speechless_job=number)

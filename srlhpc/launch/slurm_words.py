@@ -19,12 +19,17 @@ _BEGIN = "starting "
 
 def slurm_words(paths: RunPaths, attempt: AttemptPaths | None) -> list[str]:
     """Lines of Slurm's daemons on the last attempt, in order, each once."""
-    lines = _tail(attempt.logs / "srun.log").splitlines() if attempt else []
+    lines = tail(attempt.logs / "srun.log").splitlines() if attempt else []
     for file in _newest(paths.slurm_folder):
         # A requeued job appends; what came before the ranks were last started is of an earlier attempt.
-        text = _tail(file)
+        text = tail(file)
         lines += text[text.rfind(_BEGIN) + 1 :].splitlines()
-    return list(dict.fromkeys(_LABEL.sub("", line, count=1).strip() for line in lines if _DAEMONS.search(line)))
+    return list(dict.fromkeys(_LABEL.sub("", line, count=1).strip() for line in lines if is_slurms(line)))
+
+
+def is_slurms(line: str) -> bool:
+    """Whether one of Slurm's daemons or commands has written a line."""
+    return _DAEMONS.search(line) is not None
 
 
 def out_of_memory(words: Sequence[str]) -> str | None:
@@ -37,7 +42,8 @@ def _newest(folder: Path) -> list[Path]:
     return files[-1:]
 
 
-def _tail(file: Path) -> str:
+def tail(file: Path) -> str:
+    """The end of a file; empty if it cannot be read."""
     try:
         with open(file, "rb") as opened:
             opened.seek(max(0, file.stat().st_size - _TAIL_BYTES))

@@ -28,5 +28,6 @@ def rank_entry(record: RankRecord, now: float) -> dict[str, Any]:
         "pid": record.pid,
         "alive": record.reported and not record.dead,
         "silent_seconds": round(now - record.heard_at, 1),
+        "silence_limit_seconds": record.silence_limit_seconds,
         "counters": record.counters or {},
     }

@@ -28,7 +28,13 @@ def signals() -> JobSignals:
 
 
 def end_of_job(
-    attempt: AttemptPaths, signals: JobSignals, *, lead: float = 40.0, limit: float = 3600.0, cancelled: bool = False
+    attempt: AttemptPaths,
+    signals: JobSignals,
+    *,
+    lead: float = 40.0,
+    limit: float = 3600.0,
+    cancelled: bool = False,
+    minutes_now: int | None = None,
 ) -> EndOfJob:
     return EndOfJob(
         RunPaths(attempt.folder.parent.parent),
@@ -38,6 +44,7 @@ def end_of_job(
         limit_seconds=limit,
         is_cancelled=lambda: cancelled,
         progress=ProgressLine(io.StringIO()),
+        ask_minutes=lambda: minutes_now,
     )
 
 
@@ -99,6 +106,28 @@ def test_warning_then_near_the_time_limit_it_is_that_and_else_a_preemption(
     signals.warned_at = ago(0.0)
     assert end_of_job(attempt, signals, limit=90.0).named(attempt, STOPPED).reason == "time_limit"
     assert end_of_job(attempt, signals, limit=900.0).named(attempt, STOPPED).reason == "preemption"
+
+
+@pytest.mark.parametrize(
+    ("minutes_now", "reason"), [(1, "time_limit"), (60, "preemption"), (59, "preemption"), (None, "preemption")]
+)
+def test_warning_when_the_time_limit_was_shortened_then_it_is_that_and_said(
+    attempt: AttemptPaths, signals: JobSignals, minutes_now: int | None, reason: str
+) -> None:
+    signals.warned_at = ago(0.0)
+    named = end_of_job(attempt, signals, minutes_now=minutes_now).named(attempt, STOPPED)
+    assert named.reason == reason
+    said = "stopped on request; the time limit of job 17 was shortened from 01:00:00 to 00:01:00"
+    assert named.message == (said if reason == "time_limit" else "stopped on request")
+
+
+def test_term_when_the_time_limit_was_shortened_below_what_the_job_has_run_then_said(
+    attempt: AttemptPaths, signals: JobSignals
+) -> None:
+    signals.terminated_at = ago(0.0)
+    attempt.terminated.touch()
+    message = end_of_job(attempt, signals, minutes_now=1).named(attempt, STOPPED).message
+    assert message.startswith("Slurm ended job 17; the time limit of job 17 was shortened from 01:00:00 to 00:01:00; ")
 
 
 def test_term_then_cancelled_or_ended_by_slurm_by_who_else_got_it(attempt: AttemptPaths, signals: JobSignals) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from srlhpc.launch.ending import Outcome
-from srlhpc.launch.next_step import Situation, next_step, pause_seconds
+from srlhpc.launch.next_step import Situation, is_endless, next_step, pause_seconds
 
 CRASH = Situation(
     Outcome("failed", "killed", ""),
@@ -16,6 +16,7 @@ CRASH = Situation(
     terminated=False,
     restarts=0,
     restarts_allowed=3,
+    restarts_lately=0,
     may_requeue=True,
     got_further=False,
 )
@@ -34,6 +35,19 @@ def test_crash_when_no_restart_is_left_then_requeued_only_if_training_got_furthe
     assert next_step(replace(CRASH, restarts=3)) == "end"
     assert next_step(replace(CRASH, restarts=3, got_further=True)) == "requeue"
     assert next_step(replace(CRASH, restarts=3, got_further=True, may_requeue=False)) == "end"
+
+
+def test_crash_when_it_comes_again_and_again_then_end_though_training_gets_further_each_time() -> None:
+    # A restart is counted anew whenever there is a newer checkpoint.
+    crash = replace(CRASH, restarts=0, got_further=True)
+    assert [next_step(replace(crash, restarts_lately=n)) for n in (5, 6, 9)] == ["restart", "end", "end"]
+    assert is_endless(replace(crash, restarts_lately=6))
+    one = replace(crash, restarts_allowed=1)
+    assert [next_step(replace(one, restarts_lately=n)) for n in (1, 2)] == ["restart", "end"]
+
+
+def test_crash_when_no_restart_is_allowed_then_the_number_of_earlier_ones_does_not_matter() -> None:
+    assert next_step(replace(CRASH, restarts_allowed=0, got_further=True)) == "requeue"
 
 
 @pytest.mark.parametrize("kind", ["user", "world", "difference", "gpu"])

@@ -150,6 +150,18 @@ def test_job_when_cancelled_by_us_and_forgotten_by_slurm_then_still_cancelled(sa
     assert slurm_state(["7"], None, None, 0.0, jobs)[:2] == ("failed", "killed")
 
 
+@pytest.mark.parametrize("before", [("finished", "steps"), ("failed", "killed"), ("interrupted", "cancelled")])
+def test_job_that_was_to_go_on_when_it_never_began_then_that_is_told_and_not_the_end_before(
+    says: Callable[..., SlurmJobs], before: tuple[str, str]
+) -> None:
+    says(sacct="7|FAILED|127:0|None|cpu1\n")
+    found = slurm_state(["6", "7"], {"job": "6"}, end(*before), 0.0, SlurmJobs(["6", "7"]), extended=True)
+    assert (found.state, found.speechless_job) == ("failed", "7")
+    assert found.message == (
+        "job 7: it ended before its first attempt; Slurm says job 7: FAILED, exit code 127:0, on cpu1"
+    )
+
+
 def test_slurm_when_silent_and_nobody_renews_the_lease_then_unknown(says: Callable[..., SlurmJobs]) -> None:
     jobs = says(squeue=SlurmSilent("Slurm does not answer."))
     assert slurm_state(["7"], None, None, 0.0, jobs).state == "unknown"

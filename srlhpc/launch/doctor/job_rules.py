@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from srlhpc.launch.batch_words import is_missing, lacks_a_module
 from srlhpc.launch.doctor import folder_rules, gpu_rules, machine_rules, mpi_rules, slurm_rules
 from srlhpc.launch.doctor.check_job import CheckJob
 from srlhpc.launch.doctor.findings import Finding, fault, ok, warning
@@ -12,7 +13,6 @@ from srlhpc.launch.doctor.machine_rules import Machine
 from srlhpc.launch.doctor.submitted_check import JobReport
 
 JOB = "test job"
-_MISSING = ("not found", "No such file", "cannot execute", "Permission denied")
 
 
 def job_findings(
@@ -99,9 +99,9 @@ def _without_batch(report: JobReport, job: CheckJob, folder: str) -> Finding:
     """The batch script ended before it could write anything down."""
     python, words = job.cluster.interpreter, report.batch_words
     state = f" ({report.state})" if report.state else ""
-    if python in words and any(missing in words for missing in _MISSING):
+    if is_missing(python, words):
         return fault("Python", f"{python} does not run on the nodes: {words}", "correct `python` in the profile")
-    if "No module named" in words or "ImportError" in words:
+    if lacks_a_module(words):
         return fault(
             "Python",
             f"{python} runs on the nodes, but {words}",
