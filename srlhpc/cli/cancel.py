@@ -58,7 +58,14 @@ def _ask_foreman(paths: RunPaths, holder: Holder) -> None:
                 f"or there: kill -INT {holder.process.pid}"
             ) from None
         say(f"warning: {stop}: cannot be written: {error.strerror}; its process {holder.process.pid} is told directly")
-        os.kill(holder.process.pid, signal.SIGINT)
+        _interrupt(holder.process.pid)
+
+
+def _interrupt(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGINT)
+    except PermissionError:
+        raise ClusterError(f"process {pid} is another user's; ask them to end it") from None
 
 
 def _ask_by_mailbox(paths: RunPaths) -> bool:

@@ -26,10 +26,11 @@ def full(*_: object, **__: object) -> None:
 @pytest.fixture
 def cancel(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cancel:
     """Cancels the run `mine` on a full disk; gives exit code and what was said."""
-    monkeypatch.setattr("srlhpc.cli.cancel.write_json", full)
-    monkeypatch.setattr(Path, "touch", full)
 
     def run() -> tuple[int, str]:
+        # From now on: the run itself was made before.
+        monkeypatch.setattr("srlhpc.cli.cancel.write_json", full)
+        monkeypatch.setattr(Path, "touch", full)
         return run_command_line(["cancel", "mine", "--root", str(tmp_path)]), capsys.readouterr().err
 
     return run
