@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from envs._observation_checks import ArrayCheck, ChoiceCheck, missing_part
+from envs._returned_values import SimulatorError
 from srlhpc.environment import Array, ArraySpec
 from srlhpc.objects import UserError
 
@@ -25,7 +28,7 @@ class ObservationKey:
 
     spec: ArraySpec
     encode: Callable[[Any], Any]
-    """Turns the raw observation into something that can be assigned to an array of `spec`."""
+    """Turns the raw observation into an array of the shape of `spec`; SimulatorError if it is not in its space."""
     is_plain: bool = False
     """Whether `encode` only casts, so that a whole batch can be assigned at once."""
     path: tuple[Any, ...] = ()
@@ -33,9 +36,13 @@ class ObservationKey:
 
     def of(self, raw: Any) -> Any:
         """Its part of a raw observation, encoded."""
-        for step in self.path:
-            raw = raw[step]
-        return self.encode(raw)
+        part = raw
+        for depth, step in enumerate(self.path):
+            try:
+                part = part[step]
+            except (KeyError, IndexError, TypeError):
+                raise missing_part(raw, self.path[: depth + 1]) from None
+        return self.encode(part)
 
 
 @dataclass(frozen=True)
@@ -58,14 +65,22 @@ class ObservationKeys:
         for name, key in self.keys.items():
             arrays[name][index] = key.of(raw)
 
+    def check(self, raw: Any, where: str) -> None:
+        """Raises UserError if the first observation is not in its space."""
+        try:
+            for key in self.keys.values():
+                key.of(raw)
+        except SimulatorError as error:
+            raise UserError(f"{where}, reset: {error}") from None
+
 
 def observation_keys(space: Any, where: str, remedy: str = REMEDY) -> ObservationKeys:
     """The arrays for a Gymnasium observation space.
 
     float, integer and bool boxes and MultiBinary: float32; uint8 images `[H, W, C]` or `[H, W]`: uint8 `[C, H, W]`
-    (images whose first axis is the smallest are taken as `[C, H, W]` already); Discrete and MultiDiscrete: one-hot
-    float32; Dict and Tuple, within each other too: one key each, as `arm.angle` or `1.image`. Text in them is left
-    out, which is logged once.
+    (images whose first axis is the smallest are taken as `[C, H, W]` already); other uint8 boxes from 0 to 255: uint8,
+    which networks divide by 255 as they do images; Discrete and MultiDiscrete: one-hot float32; Dict and Tuple, within
+    each other too: one key each, as `arm.angle` or `1.image`. Text in them is left out, which is logged once.
 
     Args:
         space: of one agent.
@@ -81,9 +96,9 @@ def observation_keys(space: Any, where: str, remedy: str = REMEDY) -> Observatio
         name = _name(path)
         if name in keys:
             raise UserError(f"{where}: two observations would be called '{name}'; {remedy}")
-        key = _observation_key(part, f"{where}, observation '{name}'" if path else where, remedy)
+        key = _observation_key(part, where, f"observation '{name}'" if path else "the observation", remedy)
         keys[name] = replace(key, path=path)
-    if not keys:
+    if not any(math.prod(key.spec.shape) for key in keys.values()):
         raise UserError(f"{where}: its observation space, {space}, has no numbers to learn from; {remedy}")
     if texts:
         _say_what_is_left_out(where, ", ".join(f"'{_name(path)}'" for path in texts))
@@ -127,44 +142,48 @@ def _say_what_is_left_out(where: str, names: str) -> None:
     log.warning("%s: observation %s is text, which networks cannot read: it is left out", where, names)
 
 
-def _observation_key(space: Any, where: str, remedy: str) -> ObservationKey:
+def _observation_key(space: Any, where: str, name: str, remedy: str) -> ObservationKey:
     from gymnasium import spaces
 
     match space:
         case spaces.Box() if space.dtype == np.uint8 and len(space.shape) in (2, 3):
-            return _image(space.shape)
+            return _image(space, name)
+        case spaces.Box() if space.dtype == np.uint8 and (space.low == 0).all() and (space.high == 255).all():
+            return _plain(space, name, "uint8")
         case spaces.Box() | spaces.MultiBinary():
-            return ObservationKey(ArraySpec(tuple(space.shape), "float32"), _unchanged, is_plain=True)
+            return _plain(space, name, "float32")
         case spaces.Discrete():
-            return _one_hot(np.array([space.n]), np.array([space.start]))
+            return _one_hot(np.array([space.n]), np.array([space.start]), ChoiceCheck(space, name))
         case spaces.MultiDiscrete():
-            return _one_hot(space.nvec.reshape(-1), space.start.reshape(-1))
+            check = ArrayCheck(space, name, "float32", always=True)
+            return _one_hot(space.nvec.reshape(-1), space.start.reshape(-1), check)
     raise UserError(
-        f"{where}: observation space {type(space).__name__} is not understood; known are Box, Discrete, MultiDiscrete, "
-        f"MultiBinary, and Dicts and Tuples of those; {remedy}"
+        f"{where}, {name}: observation space {type(space).__name__} is not understood; known are Box, Discrete, "
+        f"MultiDiscrete, MultiBinary, and Dicts and Tuples of those; {remedy}"
     )
 
 
-def _unchanged(raw: Any) -> Any:
-    return raw
+def _plain(space: Any, name: str, dtype: str) -> ObservationKey:
+    return ObservationKey(ArraySpec(tuple(space.shape), dtype), ArrayCheck(space, name, dtype), is_plain=True)
 
 
-def _image(shape: tuple[int, ...]) -> ObservationKey:
-    if len(shape) == 2:
-        return ObservationKey(ArraySpec((1, *shape), "uint8"), _unchanged)
-    height, width, channels = shape
+def _image(space: Any, name: str) -> ObservationKey:
+    check = ArrayCheck(space, name, "uint8")
+    if len(space.shape) == 2:
+        return ObservationKey(ArraySpec((1, *space.shape), "uint8"), lambda raw: check(raw)[None])
+    height, width, channels = space.shape
     if channels > height:
-        return ObservationKey(ArraySpec(shape, "uint8"), _unchanged)
-    return ObservationKey(ArraySpec((channels, height, width), "uint8"), lambda raw: raw.transpose(2, 0, 1))
+        return ObservationKey(ArraySpec(space.shape, "uint8"), check)
+    return ObservationKey(ArraySpec((channels, height, width), "uint8"), lambda raw: check(raw).transpose(2, 0, 1))
 
 
-def _one_hot(choices: NDArray[Any], starts: NDArray[Any]) -> ObservationKey:
+def _one_hot(choices: NDArray[Any], starts: NDArray[Any], check: Callable[[Any], Any]) -> ObservationKey:
     size = int(choices.sum())
     offsets = np.concatenate([[0], np.cumsum(choices)[:-1]]) - starts
 
     def encode(raw: Any) -> Array:
         encoded = np.zeros(size, np.float32)
-        encoded[np.ravel(raw) + offsets] = 1.0
+        encoded[np.ravel(check(raw)) + offsets] = 1.0
         return encoded
 
     return ObservationKey(ArraySpec((size,), "float32"), encode)

@@ -7,29 +7,25 @@ left, the copy's episode has ended.
 from __future__ import annotations
 
 import importlib
-import re
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from envs._action_masks import split_mask, write_mask
-from envs._gymnasium_actions import ActionCodec, action_codec
-from envs._gymnasium_spaces import ObservationKeys, observation_keys, picture
-from srlhpc.environment import (
-    Array,
-    BoolArray,
-    Environment,
-    EpisodeTracker,
-    Kind,
-    KindStep,
-    Spaces,
-    Step,
-    empty_kind_step,
-)
+from envs._action_masks import MASK, unexpected_mask, write_mask
+from envs._gymnasium_spaces import picture
+from envs._parallel import Parallel, Values, parallel_of
+from envs._pettingzoo_teams import Team, teams_of
+from envs._returned_values import SimulatorError, one_flag, one_number
+from srlhpc.environment import Array, BoolArray, Environment, EpisodeTracker, KindStep, Spaces, Step, empty_kind_step
 from srlhpc.objects import UserError
 from srlhpc.specs.modules import EnvironmentSettings
+
+log = logging.getLogger(__name__)
 
 
 class Settings(EnvironmentSettings):
@@ -79,62 +75,16 @@ def _find(path: str) -> Callable[..., Any]:
 
 
 def from_simulators(simulators: Sequence[Any], seed: int, where: str) -> Environment:
-    """Copies of one ParallelEnv as one environment; errors as in `build`."""
-    first = simulators[0]
-    if not getattr(first, "possible_agents", None):
-        raise UserError(f"{where} has no possible_agents; the adapter must know all agents that may ever appear")
-    _, infos = first.reset(seed=seed)
-    return PettingZooEnvironment(simulators, _teams(first, infos, where))
-
-
-@dataclass(frozen=True)
-class _Team:
-    """A kind and how to talk to its agents."""
-
-    kind: Kind
-    observations: ObservationKeys
-    codec: ActionCodec
-    mask_in_observation: bool
-
-
-def _teams(simulator: Any, infos: Mapping[str, Any], where: str) -> list[_Team]:
-    groups: list[tuple[Any, Any, list[str]]] = []
-    for agent in simulator.possible_agents:
-        spaces = simulator.observation_space(agent), simulator.action_space(agent)
-        members = next((names for seen, acts, names in groups if (seen, acts) == spaces), None)
-        if members is None:
-            groups.append((*spaces, [agent]))
-        else:
-            members.append(agent)
-    teams: list[_Team] = []
-    for seen, acts, agents in groups:
-        there = f"{where}, agent '{agents[0]}'"
-        shown, mask_in_observation = split_mask(seen)
-        keys, codec = observation_keys(shown, there), action_codec(acts, there)
-        has_masks = mask_in_observation or any("action_mask" in infos.get(agent, {}) for agent in agents)
-        name = _kind_name(agents, [team.kind.name for team in teams])
-        teams.append(
-            _Team(Kind(name, tuple(agents), keys.specs, codec.space, has_masks), keys, codec, mask_in_observation)
-        )
-    return teams
-
-
-def _kind_name(agents: Sequence[str], taken: Sequence[str]) -> str:
-    """What the agents' names have before their numbers; `agents` if that differs."""
-    prefixes = {re.sub(r"[_-]?\d+$", "", agent) for agent in agents}
-    name = prefixes.pop() if len(prefixes) == 1 else "agents"
-    name = name or "agents"
-    unique, number = name, 2
-    while unique in taken:
-        unique, number = f"{name}_{number}", number + 1
-    return unique
+    """Copies of one environment as one; errors as in `build`."""
+    parallels = [parallel_of(simulator, where) for simulator in simulators]
+    return PettingZooEnvironment(parallels, teams_of(parallels[0], seed, where))
 
 
 @dataclass(frozen=True)
 class _Seat:
     """Where one agent's values are."""
 
-    team: _Team
+    team: Team
     now: KindStep
     index: int
 
@@ -142,7 +92,7 @@ class _Seat:
 class PettingZooEnvironment(Environment):
     """Parallel environments behind the contract."""
 
-    def __init__(self, simulators: Sequence[Any], teams: Sequence[_Team]) -> None:
+    def __init__(self, simulators: Sequence[Parallel], teams: Sequence[Team]) -> None:
         self.spaces = Spaces(tuple(team.kind for team in teams))
         self.copies = len(simulators)
         self._simulators = simulators
@@ -181,7 +131,7 @@ class PettingZooEnvironment(Environment):
         rewards = np.concatenate([now.rewards for now in self._now.values()], axis=1)
         return Step(self._now, self._episodes.record(rewards, valid, self._ended))
 
-    def _decode(self, team: _Team, actions: Array) -> Sequence[Any]:
+    def _decode(self, team: Team, actions: Array) -> Sequence[Any]:
         valid = self._now[team.kind.name].valid
         if not valid.all():
             actions = actions.copy()
@@ -197,60 +147,117 @@ class PettingZooEnvironment(Environment):
 
     def _restart(self, copy: int, seed: int | None) -> None:
         simulator = self._simulators[copy]
-        observations, infos = simulator.reset() if seed is None else simulator.reset(seed=seed)
-        self._acting[copy] = list(simulator.agents)
-        for agent in simulator.agents:
-            seat = self._seats[agent]
-            seat.now.first[copy, seat.index] = seat.now.valid[copy, seat.index] = True
-            seat.now.alive[copy, seat.index] = True
-        self._observe(copy, set(simulator.agents), observations, infos)
+        with _naming(f"copy {copy}, reset"):
+            observations, infos = simulator.reset(seed)
+            agents = simulator.agents
+            for agent in agents:
+                now, place = self._place(agent, copy)
+                now.first[place] = now.valid[place] = now.alive[place] = True
+            self._acting[copy] = agents
+            self._observe(copy, agents, observations, infos)
 
-    def _play(self, copy: int, simulator: Any, decoded: Mapping[str, Sequence[Any]]) -> None:
+    def _place(self, agent: str, copy: int) -> tuple[KindStep, tuple[int, int]]:
+        seat = self._seats[agent]
+        return seat.now, (copy, seat.index)
+
+    def _play(self, copy: int, simulator: Parallel, decoded: Mapping[str, Sequence[Any]]) -> None:
         acted = self._acting[copy]
         chosen = {}
         for agent in simulator.agents:
             seat = self._seats[agent]
             agents = seat.team.kind.agents
             chosen[agent] = decoded[seat.team.kind.name][copy * len(agents) + seat.index]
-        observations, rewards, terminated, truncated, infos = simulator.step(chosen)
-        # Some environments leave agents in their list after the end of those.
-        acting = [a for a in simulator.agents if not terminated.get(a, False) and not truncated.get(a, False)]
+        with _naming(f"copy {copy}"):
+            observations, *brought, infos = simulator.step(chosen)
+            outcomes = {agent: _outcome(agent, *brought) for agent in {*acted, *simulator.agents}}
+            # Some environments leave agents in their list after the end of those.
+            acting = [agent for agent in simulator.agents if not outcomes[agent].is_over]
+            self._write_ends(copy, acted, acting, outcomes)
+            self._acting[copy] = acting
+            self._observe(copy, {*acted, *acting}, observations, infos)
+
+    def _write_ends(
+        self, copy: int, acted: Sequence[str], acting: Sequence[str], outcomes: Mapping[str, _Outcome]
+    ) -> None:
         for agent in acted:
-            seat = self._seats[agent]
-            seat.now.rewards[copy, seat.index] = rewards.get(agent, 0.0)
+            now, place = self._place(agent, copy)
+            now.rewards[place] = outcomes[agent].reward
             if agent not in acting:
                 # An agent that is gone without a word has left for good: nothing to bootstrap from.
-                is_cut = truncated.get(agent, False) and not terminated.get(agent, False)
-                (seat.now.truncated if is_cut else seat.now.terminated)[copy, seat.index] = True
+                is_cut = outcomes[agent].is_cut
+                (now.truncated if is_cut else now.terminated)[place] = True
+                # A cut one, as everyone at the end of the copy, is there for one more record: its value is asked for.
+                now.alive[place] = is_cut or not acting
         for agent in acting:
-            seat = self._seats[agent]
-            seat.now.first[copy, seat.index] = agent not in acted
-            seat.now.valid[copy, seat.index] = True
-        for agent in acting or acted:
-            seat = self._seats[agent]
-            seat.now.alive[copy, seat.index] = True
-        self._acting[copy] = acting
-        self._observe(copy, {*acted, *acting}, observations, infos)
+            now, place = self._place(agent, copy)
+            now.first[place] = agent not in acted
+            now.valid[place] = now.alive[place] = True
 
     def _observe(
-        self, copy: int, seen: set[str], observations: Mapping[str, Any], infos: Mapping[str, Mapping[str, Any]]
+        self, copy: int, seen: Collection[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
     ) -> None:
         for agent, seat in self._seats.items():
             place = (copy, seat.index)
             raw = observations.get(agent) if agent in seen else None
-            if raw is None:
-                for array in seat.now.observations.values():
-                    array[place] = 0
-            else:
-                seat.team.observations.write(raw, seat.now.observations, place)
-            if seat.now.action_masks is not None:
-                source = raw if seat.team.mask_in_observation else infos.get(agent)
-                mask = None if source is None else source.get("action_mask")
-                write_mask(mask, seat.team.codec.space, seat.now.action_masks[place])
+            try:
+                self._write_seen(seat, place, agent, raw)
+                self._write_mask(seat, place, raw, infos.get(agent))
+            except SimulatorError as error:
+                raise SimulatorError(f"agent '{agent}': {error}") from None
+
+    def _write_seen(self, seat: _Seat, place: tuple[int, int], agent: str, raw: Any) -> None:
+        if raw is not None:
+            seat.team.observations.write(raw, seat.now.observations, place)
+        elif seat.now.truncated[place]:
+            _say_that_it_is_missing(agent)  # What it saw before is still there, and stays.
+        else:
+            for array in seat.now.observations.values():
+                array[place] = 0
+
+    def _write_mask(self, seat: _Seat, place: tuple[int, int], raw: Any, info: Mapping[str, Any] | None) -> None:
+        source = raw if seat.team.mask_in_observation else info
+        mask = None if source is None else source.get(MASK)
+        if seat.now.action_masks is not None:
+            acts = bool(seat.now.valid[place])
+            write_mask(mask, seat.team.codec.space, seat.now.action_masks[place], acts=acts)
+        elif mask is not None:
+            raise unexpected_mask()
 
     def render(self) -> Array | None:
-        return picture(self._simulators[0])
+        return picture(self._simulators[0].simulator)
 
     def close(self) -> None:
-        for simulator in self._simulators:
-            simulator.close()
+        for parallel in self._simulators:
+            parallel.simulator.close()
+
+
+class _Outcome(NamedTuple):
+    """What a step brought one agent."""
+
+    reward: Any
+    is_over: bool
+    is_cut: bool
+
+
+def _outcome(agent: str, rewards: Values, terminated: Values, truncated: Values) -> _Outcome:
+    is_done = one_flag(terminated.get(agent, False), f"termination of '{agent}'")
+    is_cut = one_flag(truncated.get(agent, False), f"truncation of '{agent}'")
+    reward = one_number(rewards.get(agent, 0.0), f"the reward of '{agent}'")
+    return _Outcome(reward, is_done or is_cut, is_cut and not is_done)
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Says where a simulator did something wrong."""
+    try:
+        yield
+    except SimulatorError as error:
+        raise SimulatorError(f"{where}: {error}") from None
+
+
+@cache
+def _say_that_it_is_missing(agent: str) -> None:
+    log.warning(
+        "agent '%s' was truncated without a last observation to estimate its value from; the one before is taken",
+        agent,
+    )

@@ -20,8 +20,17 @@ are false, and it ends with the reset. Record t + 2 is the first of the next epi
 Agents that were in the game until its end are still `alive` in the record after it.
 
 An agent that leaves before its copy ends is `terminated` at its last record; from the next on it is not `alive` and
-so not `valid`. An agent that appears (again) within an episode has `first` true at its first record. An agent whose
-observation is missing has zeros there.
+so not `valid`. An agent that is cut alone, while others go on, is `truncated` at its last record; the next shows its
+real last observation and is `alive` but not `valid`, so that its value is asked for; from then on it is not `alive`:
+
+    record        t-1     t      t+1        t+2
+    observation   s8      s9     s10(last)  0
+    alive         1       1      1          0
+    valid         1       1      0          0
+    truncated     0       1      0          0
+
+An agent that appears (again) within an episode has `first` true at its first record. An agent whose observation is
+missing has zeros there.
 
 A record is invalid in these two cases only: after an end, and while the agent is not in the game. It brings no reward
 and no end, and estimators (rl/returns.py) need nothing else: the successor of a valid record that ended nothing is the
@@ -199,13 +208,14 @@ class KindStep:
     valid: BoolArray
     """`[E, A]`: the record that starts now will count: alive, and not the record after an end."""
     alive: BoolArray
-    """`[E, A]`: the agent is in the game now."""
+    """`[E, A]`: the agent is in the game now, or was until the end or cut that the last record brought: rows of others
+    are not computed."""
     rewards: FloatArray
     """`[E, A]`: of the last action (zeros after `reset`)."""
     terminated: BoolArray
     """`[E, A]`: the last record ended the agent's episode in the MDP (no bootstrap)."""
     truncated: BoolArray
-    """`[E, A]`: the last record was cut by a limit (bootstrap from the observation now)."""
+    """`[E, A]`: the last record was cut by a limit (bootstrap from the observation now, so the agent is `alive`)."""
     action_masks: BoolArray | None = None
     """`[E, A, mask_size]`, true = allowed, at least one per choice; only for kinds with `has_action_masks`."""
 

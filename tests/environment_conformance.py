@@ -110,6 +110,7 @@ class ContractConformance:
             assert not (step.column("first") & ~step.column("valid")).any()
             assert not (step.column("valid") & ~step.column("alive")).any()
             assert not (step.column("terminated") & step.column("truncated")).any()
+            assert not (step.column("truncated") & ~step.column("alive")).any()
 
     def test_invalid_records_bring_no_reward_and_no_end(self, played: list[Seen]) -> None:
         for now, after in zip(played, played[1:], strict=False):

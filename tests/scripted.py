@@ -39,16 +39,22 @@ class Script:
         steps: its records; 1 ends it at t = 0.
         end: how it ends for the agents that are there until then.
         presence: agent to the records it has, as half-open spans [start, stop); others are there all the time.
+        cut: agents that are truncated when they leave before the end; others are terminated.
     """
 
     steps: int
     end: End = "terminated"
     presence: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    cut: Sequence[str] = ()
 
     def has(self, agent: str, time: int) -> bool:
         """Whether record `time` counts for the agent."""
         spans = self.presence.get(agent, ((0, self.steps),))
         return any(start <= time < min(stop, self.steps) for start, stop in spans)
+
+    def cuts(self, agent: str, time: int) -> bool:
+        """Whether an agent whose last record was the one before `time` is truncated."""
+        return self.end == "truncated" if time == self.steps else agent in self.cut
 
 
 class Settings(EnvironmentSettings):
@@ -133,10 +139,11 @@ class Scripted(Environment):
         has_acted = has_last and script.has(agent, time - 1)
         now.valid[place] = script.has(agent, time)
         now.first[place] = script.has(agent, time) and not has_acted
-        now.alive[place] = script.has(agent, time) or (is_over and has_acted)
+        is_cut = has_acted and not script.has(agent, time) and script.cuts(agent, time)
+        now.alive[place] = script.has(agent, time) or (is_over and has_acted) or is_cut
         now.rewards[place] = time if has_acted else 0.0
         ended = has_acted and not script.has(agent, time)
-        now.truncated[place] = ended and is_over and script.end == "truncated"
+        now.truncated[place] = is_cut
         now.terminated[place] = ended and not now.truncated[place]
         is_seen = now.alive[place] or has_acted
         now.observations["obs"][place] = (self._episode[copy] + 1, time + 1, index + 1) if is_seen else 0.0
@@ -205,10 +212,9 @@ class ScriptedParallel:
         present = [agent for agent in self.possible_agents if script.has(agent, self._time)]
         gone = [agent for agent in acted if agent not in present]
         self._ended = (self._ended | set(gone)) - set(present)
-        is_cut = self._time == script.steps and script.end == "truncated"
         flagged = [] if "silent_exit" in self._quirks else self._ended if "keeps_ended" in self._quirks else gone
-        terminated = {agent: not is_cut for agent in flagged}
-        truncated = {agent: is_cut for agent in flagged}
+        truncated = {agent: script.cuts(agent, self._time) for agent in flagged}
+        terminated = {agent: not is_cut for agent, is_cut in truncated.items()}
         self.agents = [
             a for a in self.possible_agents if a in present or (a in self._ended and "keeps_ended" in self._quirks)
         ]

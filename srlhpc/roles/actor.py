@@ -135,6 +135,7 @@ class Group:
         for i, (_, recorder) in enumerate(self._recorders):
             recorder.load_state(state["recorders"][str(i)])
         self._step = self.environment.load_state(state["environment"])
+        self._check(self._step)
         for check in self._record_checks:
             check.go_on(self._step)
 

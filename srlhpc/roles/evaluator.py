@@ -17,6 +17,7 @@ from srlhpc.comm.protocol import Command, Report
 from srlhpc.environment import Environment, Episode, KindStep, Step, zero_actions
 from srlhpc.policies.policy import Policy, read_vector
 from srlhpc.roles.role import Role
+from srlhpc.roles.step_check import StepCheck
 from srlhpc.roles.time_use import TimeUse
 
 Array = NDArray[Any]
@@ -64,7 +65,9 @@ class Round:
         self._quota = [share + (copy < rest) for copy in range(environment.copies)]
         self._wanted = episodes
         self.episodes: list[Episode] = []
+        self._check = StepCheck(environment.spaces, environment.copies)
         self._step: Step = environment.reset(seed)
+        self._check(self._step)
         self._actions = zero_actions(environment.spaces, environment.copies)
 
     @property
@@ -76,6 +79,7 @@ class Round:
         for player in self._players:
             player.act(self._step.kinds[player.kind], self._actions[player.kind])
         self._step = self._environment.step(self._actions)
+        self._check(self._step)
         for episode in self._step.episodes:
             if self._quota[episode.copy] > 0:
                 self._quota[episode.copy] -= 1

@@ -46,7 +46,8 @@ class RecordCheck:
         wrong ^= now.valid
         wrong |= (ended | (now.rewards != 0)) > was
         wrong |= now.first & was
-        wrong |= now.valid > now.alive
+        wrong |= (now.valid | now.truncated) > now.alive
+        wrong |= now.terminated & now.truncated
         if wrong.any():
             raise ValueError(self._fault(now, was, ended))
         np.copyto(was, now.valid)
@@ -64,6 +65,9 @@ _Holds = Callable[[KindStep, BoolArray, BoolArray], BoolArray]
 
 _FAULTS: Mapping[str, _Holds] = {
     "is valid but not alive": lambda now, _, __: now.valid & ~now.alive,
+    "is truncated but no longer alive; keep it alive, not valid, for one record that shows its last observation, from "
+    "which its value is estimated": lambda now, _, __: now.truncated & ~now.alive,
+    "is terminated and truncated at once; set terminated alone": lambda now, _, __: now.terminated & now.truncated,
     "gets an end (terminated or truncated) for a record that was not valid": lambda _, was, ended: ended & ~was,
     "gets a reward for a record that was not valid": lambda now, was, _: (now.rewards != 0) & ~was,
     "is valid in the record after its end, which only shows the last observation; set valid to false there and begin "

@@ -5,13 +5,19 @@ Letters: E copies, A agents of a kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.environment import Discrete, Kind, KindStep, MultiDiscrete, Spaces, Step
+
+FIRST_STEPS = 100
+"""Steps that are looked at more closely: what is wrong by design is wrong in one of them."""
+
+_Declared = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and dtype."""
 
 
 class StepCheck:
@@ -24,25 +30,45 @@ class StepCheck:
 
     def __init__(self, spaces: Spaces, copies: int) -> None:
         self._kinds = [(kind, _expected(kind, copies)) for kind in spaces.kinds]
+        self._names = {kind.name for kind in spaces.kinds}
+        self._looks_left = FIRST_STEPS
 
     def __call__(self, step: Step) -> None:
-        """Raises ValueError: a shape or dtype differs, a number is not finite, a mask allows nothing."""
+        """Raises ValueError: a shape or dtype differs, a number is not finite, a mask allows nothing.
+
+        In the first steps also: something is there that was not declared.
+        """
         for kind, expected in self._kinds:
             if kind.name not in step.kinds:
                 raise ValueError(f"kind '{kind.name}' is missing; the step has {', '.join(step.kinds) or 'none'}")
-            for name, array in _arrays(step.kinds[kind.name], kind):
-                _check_array(f"{name} of kind '{kind.name}'", array, *expected[name])
-            if kind.has_action_masks:
-                _check_masks(kind, step.kinds[kind.name].action_masks)
+            _check_kind(kind, step.kinds[kind.name], expected)
         for episode in step.episodes:
             if not np.isfinite(list(episode.returns.values())).all():
                 raise ValueError(f"the return of an episode is not finite: {dict(episode.returns)}")
+        if self._looks_left:
+            self._looks_left -= 1
+            self._look(step)
+
+    def _look(self, step: Step) -> None:
+        _check_declared("kinds", step.kinds, self._names)
+        for kind, _ in self._kinds:
+            now = step.kinds[kind.name]
+            _check_declared(f"observations of kind '{kind.name}'", now.observations, set(kind.observations))
+            if now.action_masks is not None and not kind.has_action_masks:
+                raise ValueError(f"kind '{kind.name}' gives action_masks, but declares has_action_masks as false")
 
 
 _FLAGS = ("first", "valid", "alive", "terminated", "truncated")
 
 
-def _expected(kind: Kind, copies: int) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+def _check_kind(kind: Kind, now: KindStep, expected: Mapping[str, _Declared]) -> None:
+    for name, array in _arrays(now, kind):
+        _check_array(name, kind, array, *expected[name])
+    if kind.has_action_masks:
+        _check_masks(kind, now.action_masks)
+
+
+def _expected(kind: Kind, copies: int) -> dict[str, _Declared]:
     lead = (copies, len(kind.agents))
     expected = {
         f"observation '{key}'": ((*lead, *spec.shape), np.dtype(spec.dtype)) for key, spec in kind.observations.items()
@@ -63,23 +89,39 @@ def _arrays(step: KindStep, kind: Kind) -> Iterator[tuple[str, NDArray[Any] | No
         yield "action_masks", step.action_masks
 
 
-def _check_array(name: str, array: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def _check_array(
+    name: str, kind: Kind, array: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> None:
     if array is None or array.shape != shape or array.dtype != dtype:
         found = "is missing" if array is None else f"has shape {array.shape} {array.dtype}"
-        raise ValueError(f"{name} {found}, declared is {shape} {dtype}")
+        raise ValueError(f"{name} of kind '{kind.name}' {found}, declared is {shape} {dtype}")
     if dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"{name} has a number that is not finite (nan or inf)")
+        place = _first_place(kind, ~np.isfinite(array))
+        raise ValueError(f"{name} of kind '{kind.name}' has a number that is not finite (nan or inf): {place}")
+
+
+def _first_place(kind: Kind, wrong: NDArray[np.bool_]) -> str:
+    copy, agent, *place = (int(i) for i in np.argwhere(wrong)[0])
+    return f"copy {copy}, agent '{kind.agents[agent]}'" + (f", at {place}" if place else "")
+
+
+def _check_declared(what: str, found: Iterable[str], declared: set[str]) -> None:
+    unknown = sorted(set(found) - declared)
+    if unknown:
+        names = ", ".join(f"'{name}'" for name in unknown)
+        raise ValueError(f"{what} hold {names}, which the spaces do not declare ({', '.join(sorted(declared))})")
 
 
 def _check_masks(kind: Kind, masks: NDArray[np.bool_] | None) -> None:
     assert masks is not None
     match kind.actions:
         case Discrete():
-            allowed = bool(masks.any(axis=-1).all())
+            allowed = np.asarray(masks.any(axis=-1))
         case MultiDiscrete(choices=choices):
             starts = np.cumsum((0, *choices[:-1]))
-            allowed = bool(np.logical_or.reduceat(masks, starts, axis=-1).all())
+            allowed = np.asarray(np.logical_or.reduceat(masks, starts, axis=-1).all(axis=-1))
         case _:
-            allowed = True
-    if not allowed:
-        raise ValueError(f"action_masks of kind '{kind.name}' allow no choice; at least one must be allowed")
+            return
+    if not allowed.all():
+        place = _first_place(kind, ~allowed)
+        raise ValueError(f"action_masks of kind '{kind.name}' allow no choice; at least one must be allowed: {place}")

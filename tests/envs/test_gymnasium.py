@@ -128,7 +128,8 @@ def test_dict_observations_become_keys() -> None:
     [
         (spaces.Box(-1, 1, (2, 3), np.float64), ArraySpec((2, 3), "float32"), lambda raw: raw.astype(np.float32)),
         (spaces.Box(0, 9, (4,), np.int32), ArraySpec((4,), "float32"), lambda raw: raw.astype(np.float32)),
-        (spaces.Box(0, 255, (9,), np.uint8), ArraySpec((9,), "float32"), lambda raw: raw.astype(np.float32)),
+        (spaces.Box(0, 255, (9,), np.uint8), ArraySpec((9,), "uint8"), lambda raw: raw),
+        (spaces.Box(0, 1, (9,), np.uint8), ArraySpec((9,), "float32"), lambda raw: raw.astype(np.float32)),
         (spaces.Box(0, 255, (6, 5, 3), np.uint8), ArraySpec((3, 6, 5), "uint8"), lambda raw: raw.transpose(2, 0, 1)),
         (spaces.Box(0, 255, (4, 6, 5), np.uint8), ArraySpec((4, 6, 5), "uint8"), lambda raw: raw),
         (spaces.Box(0, 255, (6, 5), np.uint8), ArraySpec((1, 6, 5), "uint8"), lambda raw: raw[None]),

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from envs.gymnasium import GymnasiumEnvironment, Settings, _Looped, _Vectorised, build
+from envs._gymnasium_simulators import Looped, Vectorised
+from envs.gymnasium import GymnasiumEnvironment, Settings, build
 from srlhpc.environment import ArraySpec, Environment
 from srlhpc.objects import UserError
 from tests.environment_conformance import EnvironmentConformance
@@ -42,13 +43,13 @@ def make(name: str, copies: int = 2, wrappers: Any = (), **kwargs: Any) -> Envir
 
 def is_native(environment: Environment) -> bool:
     assert isinstance(environment, GymnasiumEnvironment)
-    return isinstance(environment._simulators, _Vectorised)
+    return isinstance(environment._simulators, Vectorised)
 
 
 def wrappers_of(environment: Environment) -> list[str]:
     """Names of what is around the first copy, the outermost first."""
     assert isinstance(environment, GymnasiumEnvironment)
-    assert isinstance(environment._simulators, _Looped)
+    assert isinstance(environment._simulators, Looped)
     simulator, names = environment._simulators._simulators[0], []
     while isinstance(simulator, gymnasium.Wrapper):
         names.append(type(simulator).__name__)

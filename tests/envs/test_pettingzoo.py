@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from envs._returned_values import SimulatorError
 from envs.pettingzoo import Settings, build, from_simulators
 from srlhpc.environment import Environment
 from srlhpc.objects import UserError
@@ -49,6 +51,18 @@ class TestEndedAgentsThatStayListed(TestComingsAndGoings):
     quirks = ("keeps_ended",)
 
 
+class TestCutsOfOneAgent(TestComingsAndGoings):
+    @classmethod
+    def build(cls, seed: int = 1) -> Environment:
+        scripts = [replace(script, cut=AGENTS[1:]) for script in COMINGS_AND_GOINGS]
+        simulators = [ScriptedParallel(scripts[copy:], AGENTS, cls.quirks) for copy in range(cls.copies)]
+        return from_simulators(simulators, seed, "scripted")
+
+
+class TestCutAgentsThatStayListed(TestCutsOfOneAgent):
+    quirks = ("keeps_ended",)
+
+
 class TestMissingObservations(TestComingsAndGoings):
     quirks = ("no_observation",)
 
@@ -74,6 +88,37 @@ def test_agent_that_leaves_is_terminated_then_neither_alive_nor_valid() -> None:
     assert table(seen, "terminated") == ["000000", "001000", "000000"]
     assert table(seen, "truncated") == ["000010", "000000", "000010"]
     assert table(seen, "first") == ["100001", "100001", "100001"]
+
+
+def test_agent_that_is_cut_alone_is_there_for_one_more_record_with_its_last_observation() -> None:
+    seen, _ = play(Script(4, "terminated", {"agent_1": [(0, 2)]}, cut=["agent_1"]), 5)
+    assert table(seen, "valid") == ["111101", "110001", "111101"]
+    assert table(seen, "alive") == ["111111", "111001", "111111"]
+    assert table(seen, "truncated") == ["000000", "001000", "000000"]
+    assert table(seen, "terminated") == ["000010", "000000", "000010"]
+    observations = [step.kinds["agent"].observations["obs"][0, 1].tolist() for step in seen]
+    assert observations == [[1, 1, 2], [1, 2, 2], [1, 3, 2], [0, 0, 0], [0, 0, 0], [2, 1, 2]]
+
+
+def test_agent_that_comes_back_right_after_its_cut_has_a_first_record() -> None:
+    seen, _ = play(Script(5, "terminated", {"agent_1": [(0, 2), (3, 5)]}, cut=["agent_1"]), 5)
+    assert table(seen, "valid")[1] == "110110"
+    assert table(seen, "alive")[1] == "111111"
+    assert table(seen, "first")[1] == "100100"
+    assert table(seen, "truncated")[1] == "001000"
+
+
+def test_cut_agent_without_a_last_observation_keeps_the_one_before(caplog: pytest.LogCaptureFixture) -> None:
+    class Forgetful(ScriptedParallel):
+        def step(self, actions: Any) -> Any:
+            observations, *rest = super().step(actions)
+            return {agent: seen for agent, seen in observations.items() if agent in self.agents}, *rest
+
+    script = Script(4, "terminated", {"agent_1": [(0, 2)]}, cut=["agent_1"])
+    environment = from_simulators([Forgetful([script], AGENTS)], 0, "scripted")
+    seen = [keep(environment.reset(0)), *(keep(environment.step({"agent": np.zeros((1, 3), int)})) for _ in range(3))]
+    assert [step.kinds["agent"].observations["obs"][0, 1].tolist() for step in seen[1:]] == [[1, 2, 2]] * 2 + [[0] * 3]
+    assert "agent 'agent_1' was truncated without a last observation" in caplog.text
 
 
 def test_agent_that_appears_again_has_a_first_record() -> None:
@@ -198,3 +243,157 @@ def test_environment_that_is_not_there_is_refused(env: str, complaint: str) -> N
 def test_unknown_argument_is_named() -> None:
     with pytest.raises(UserError, match="environment.kwargs of 'mpe2.simple_spread_v3'.*'M'"):
         build(Settings(factory="pettingzoo", env="mpe2.simple_spread_v3", kwargs={"M": 3}), 1, 0)
+
+
+class Numbered(ScriptedParallel):
+    """Calls its agents by numbers."""
+
+    def __init__(self, names: Sequence[Any] = (0, 1, 10)) -> None:
+        super().__init__([Script(3, "terminated", {"1": [(0, 2)]})], [str(name) for name in names])
+        self._numbers = dict(zip(self.possible_agents, names, strict=True))
+        self.possible_agents = list(names)
+
+    def _renamed(self, played: Any) -> Any:
+        self.possible_agents = list(self._numbers.values())
+        self.agents = [self._numbers[agent] for agent in self.agents]
+        return tuple({self._numbers[agent]: value for agent, value in part.items()} for part in played)
+
+    def reset(self, seed: int | None = None) -> Any:
+        self.possible_agents = list(self._numbers)
+        return self._renamed(super().reset(seed))
+
+    def step(self, actions: Any) -> Any:
+        self.possible_agents, self.agents = list(self._numbers), [str(agent) for agent in self.agents]
+        return self._renamed(super().step({str(agent): action for agent, action in actions.items()}))
+
+
+@pytest.mark.parametrize("names", [(0, 1, 10), (("a", 0), ("a", 1), ("b", 0))])
+def test_agents_that_are_not_called_by_text_play_under_their_text(names: Sequence[Any]) -> None:
+    environment = from_simulators([Numbered(names)], 0, "numbered")
+    (kind,) = environment.spaces.kinds
+    assert kind.agents == tuple(str(name) for name in names)
+    environment.reset(0)
+    for _ in range(3):
+        step = environment.step({kind.name: np.zeros((1, 3), int)})
+    assert list(step.episodes[0].returns) == list(kind.agents)
+
+
+def test_agents_whose_names_are_equal_as_text_are_refused() -> None:
+    simulator = Numbered()
+    simulator.possible_agents = [0, "0"]
+    with pytest.raises(UserError, match="two of its possible_agents are called '0'"):
+        from_simulators([simulator], 0, "numbered")
+
+
+def test_agent_by_agent_environment_is_converted_where_it_says_so() -> None:
+    aec = from_simulators([mpe_aec()], 0, "environment 'x'")
+    parallel = build(Settings(factory="pettingzoo", env="mpe2.simple_spread_v3"), 1, 0)
+    ours, theirs = keep(aec.reset(3)), keep(parallel.reset(3))
+    for _ in range(30):
+        for key, array in ours.kinds["agent"].observations.items():
+            np.testing.assert_allclose(array, theirs.kinds["agent"].observations[key], atol=1e-6)
+        action = {"agent": np.full((1, 3), 2)}
+        ours, theirs = keep(aec.step(action)), keep(parallel.step(action))
+
+
+def mpe_aec() -> Any:
+    from mpe2 import simple_spread_v3
+
+    return simple_spread_v3.env()
+
+
+def test_agent_by_agent_environment_that_cannot_be_converted_is_refused_with_the_remedy() -> None:
+    from pettingzoo.utils import aec_to_parallel, turn_based_aec_to_parallel
+
+    aec = mpe_aec()
+    aec.unwrapped.metadata = {**aec.metadata, "is_parallelizable": False}
+    with pytest.raises(UserError, match="is an AEC environment") as caught:
+        from_simulators([aec], 0, "environment 'x'")
+    for remedy in (aec_to_parallel, turn_based_aec_to_parallel):
+        assert f"pettingzoo.utils.{remedy.__name__}" in str(caught.value)
+
+
+class Wrong(ScriptedParallel):
+    """Changes what `method` returns."""
+
+    def __init__(self, method: str, change: Any) -> None:
+        super().__init__([Script(3)], ("a_0", "a_1"))
+        self._method, self._change = method, change
+
+    def reset(self, seed: int | None = None) -> Any:
+        returned = super().reset(seed)
+        return self._change(self, returned) if self._method == "reset" else returned
+
+    def step(self, actions: Any) -> Any:
+        returned = super().step(actions)
+        return self._change(self, returned) if self._method == "step" else returned
+
+
+def instead(place: int, value: Any) -> Any:
+    return lambda _, returned: tuple(value if i == place else part for i, part in enumerate(returned))
+
+
+def names_a_stranger(simulator: Wrong, returned: Any) -> Any:
+    simulator.agents = [*simulator.agents, "b_7"]
+    return returned
+
+
+def empties(simulator: Wrong, returned: Any) -> Any:
+    simulator.agents = []
+    return returned
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda _, returned: returned[0], r"reset\(\) returned dict, expected 2: observations, infos"),
+        (lambda *_: None, r"reset\(\) returned NoneType, expected 2"),
+        (lambda _, returned: (*returned, {}), r"reset\(\) returned 3 values, expected 2"),
+        (instead(0, [np.zeros(3)] * 2), r"reset\(\)'s observations are no dict by agent but list"),
+        (
+            instead(0, {"b_7": np.zeros(3)}),
+            "observations has agent 'b_7', which is not in possible_agents: 'a_0', 'a_1'",
+        ),
+        (
+            instead(0, {"a_0": np.zeros(2), "a_1": np.zeros(3)}),
+            "agent 'a_0', reset: the observation is of another shape",
+        ),
+        (names_a_stranger, "agents has agent 'b_7', which is not in possible_agents"),
+        (empties, r"reset\(\) has left no agent in the game"),
+    ],
+)
+def test_wrong_return_of_reset_is_refused_before_the_start(change: Any, complaint: str) -> None:
+    with pytest.raises(UserError, match=f"environment 'x'.*{complaint}"):
+        from_simulators([Wrong("reset", change)], 0, "environment 'x'")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (
+            lambda _, returned: returned[:4],
+            r"step\(\) returned 4 values, expected 5: observations, rewards, terminations",
+        ),
+        (instead(1, 1.0), r"step\(\)'s rewards are no dict by agent but float"),
+        (instead(2, False), r"step\(\)'s terminations are no dict by agent but bool"),
+        (instead(1, {"b_7": 1.0}), "rewards has agent 'b_7'"),
+        (instead(1, {"a_0": None}), "the reward of 'a_0' is None"),
+        (instead(1, {"a_0": np.zeros(2)}), r"the reward of 'a_0' is of shape \(2,\) float64"),
+        (instead(3, {"a_1": "no"}), "truncation of 'a_1' is 'no'"),
+        (instead(0, {"a_1": np.zeros((1, 3))}), r"agent 'a_1': the observation is of another shape: \(1, 3\)"),
+        (names_a_stranger, "agents has agent 'b_7'"),
+    ],
+)
+def test_wrong_return_of_step_names_the_copy(change: Any, complaint: str) -> None:
+    right = ScriptedParallel([Script(3)], ("a_0", "a_1"))
+    environment = from_simulators([right, Wrong("step", change)], 0, "environment 'x'")
+    environment.reset(0)
+    with pytest.raises(SimulatorError, match=f"copy 1: .*{complaint}"):
+        environment.step({"a": np.zeros((2, 2), int)})
+
+
+def test_reward_of_one_number_is_taken_whatever_its_shape() -> None:
+    change = instead(1, {"a_0": np.array([2.0]), "a_1": np.array([[3]])})
+    environment = from_simulators([Wrong("step", change)], 0, "environment 'x'")
+    environment.reset(0)
+    assert environment.step({"a": np.zeros((1, 2), int)}).kinds["a"].rewards.tolist() == [[2.0, 3.0]]

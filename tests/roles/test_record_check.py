@@ -75,6 +75,11 @@ def changed(**changes: tuple[int, tuple[int, int], bool | float]) -> list[KindSt
         ({"first": (2, (0, 1), False)}, "begins a valid record without first"),
         ({"first": (1, (0, 1), True)}, "has first set in a record that is not valid"),
         ({"alive": (1, (0, 0), False)}, "is valid but not alive"),
+        (
+            {"terminated": (1, (0, 1), False), "truncated": (1, (0, 1), True)},
+            "is truncated but no longer alive; keep it",
+        ),
+        ({"truncated": (4, (0, 0), True)}, "is terminated and truncated at once"),
     ],
 )
 def test_contradictions_are_named(changes: dict[str, Any], fault: str) -> None:

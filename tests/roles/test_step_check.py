@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,8 +70,8 @@ def test_number_when_it_is_not_finite_then_it_is_named(value: float) -> None:
         kind.rewards[0, 0] = value
 
     ending = " of kind 'agent' has a number that is not finite (nan or inf)"
-    assert message_after(observation) == f"observation 'obs'{ending}"
-    assert message_after(reward) == f"rewards{ending}"
+    assert message_after(observation) == f"observation 'obs'{ending}: copy 1, agent 'agent_2', at [3]"
+    assert message_after(reward) == f"rewards{ending}: copy 0, agent 'agent_0'"
 
 
 def test_masks_when_one_choice_of_several_has_none_allowed_then_they_are_refused() -> None:
@@ -78,7 +79,7 @@ def test_masks_when_one_choice_of_several_has_none_allowed_then_they_are_refused
         assert kind.action_masks is not None
         kind.action_masks[1, 0, 2:] = False
 
-    expected = "action_masks of kind 'agent' allow no choice; at least one must be allowed"
+    expected = "action_masks of kind 'agent' allow no choice; at least one must be allowed: copy 1, agent 'agent_0'"
     assert message_after(change, MultiDiscrete((2, 3))) == expected
 
 
@@ -86,3 +87,15 @@ def test_return_when_it_is_not_finite_then_it_is_refused() -> None:
     played = Step(step(Discrete(2)).kinds, [Episode(copy=0, steps=1, returns={"agent_0": float("nan")})])
     with pytest.raises(ValueError, match="return of an episode is not finite"):
         StepCheck(spaces(Discrete(2)), E)(played)
+
+
+def test_arrays_when_they_were_not_declared_then_they_are_refused() -> None:
+    def change(kind: KindStep) -> None:
+        kind.observations["extra"] = np.zeros((E, A, 1), np.float32)
+
+    assert message_after(change) == ("observations of kind 'agent' hold 'extra', which the spaces do not declare (obs)")
+    unmasked = Spaces((replace(spaces(TWO).kinds[0], has_action_masks=False),))
+    with pytest.raises(ValueError, match="gives action_masks, but declares has_action_masks as false"):
+        StepCheck(unmasked, E)(step(TWO))
+    with pytest.raises(ValueError, match="kinds hold 'other', which the spaces do not declare"):
+        StepCheck(spaces(TWO), E)(Step({**step(TWO).kinds, "other": step(TWO).kinds["agent"]}))

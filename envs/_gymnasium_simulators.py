@@ -1,0 +1,168 @@
+"""Gymnasium's environments as E copies that are reset and stepped together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from envs._action_masks import MASK, unexpected_mask, write_mask
+from envs._gymnasium_actions import ActionCodec
+from envs._gymnasium_spaces import ObservationKeys, frames_per_second, picture
+from envs._observation_checks import ArrayCheck, missing_part
+from envs._returned_values import SimulatorError, column, one_flag, one_number
+from srlhpc.environment import Array, BoolArray, KindStep
+
+
+class Vectorised:
+    """A simulator that steps all copies itself, with next-step auto-reset; arguments as of `Looped`."""
+
+    def __init__(
+        self, vector: Any, copies: int, observations: ObservationKeys, codec: ActionCodec, mask_in_observation: bool
+    ) -> None:
+        from gymnasium.vector.utils import batch_space
+
+        self._vector, self._copies, self._observations, self._codec = vector, copies, observations, codec
+        self._mask_in_observation = mask_in_observation
+        self._space = batch_space(vector.single_observation_space, copies)
+        self._check: ArrayCheck | None = None
+        if observations.is_one_plain_array:
+            self._check = ArrayCheck(self._space, "the observation of all copies", observations.specs["obs"].dtype)
+
+    def reset(self, seed: int, now: KindStep) -> None:
+        observations, info = self._vector.reset(seed=seed)
+        self._observe(observations, info, now, np.zeros(self._copies, np.bool_))
+
+    def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
+        observations, rewards, terminated, truncated, info = self._vector.step(actions)
+        now.rewards[:, 0] = column(rewards, self._copies, "biuf", "rewards")
+        now.terminated[:, 0] = column(terminated, self._copies, "b", "terminated")
+        now.truncated[:, 0] = column(truncated, self._copies, "b", "truncated")
+        if np.count_nonzero(ended):
+            now.rewards[ended] = 0.0
+            now.terminated[ended] = now.truncated[ended] = False
+        self._observe(observations, info, now, (now.terminated | now.truncated)[:, 0])
+
+    def _observe(self, raw: Any, info: Mapping[str, Any], now: KindStep, waits: BoolArray) -> None:
+        each: Iterable[Any] = (None,) * self._copies
+        if self._check is not None:
+            now.observations["obs"][:, 0] = self._check(raw)
+            if now.action_masks is None and MASK not in info:
+                return
+        else:
+            from gymnasium.vector.utils import iterate
+
+            each = iterate(self._space, raw)
+        for copy, one in enumerate(each):
+            try:
+                if self._check is None:
+                    self._observations.write(one, now.observations, (copy, 0))
+                self._write_mask(copy, one, info, now, acts=not waits[copy])
+            except SimulatorError as error:
+                raise SimulatorError(f"copy {copy}: {error}") from None
+
+    def _write_mask(self, copy: int, one: Any, info: Mapping[str, Any], now: KindStep, *, acts: bool) -> None:
+        if now.action_masks is None:
+            if MASK in info:
+                raise unexpected_mask()
+            return
+        if self._mask_in_observation:
+            mask = one[MASK]
+        else:
+            mask = info[MASK][copy] if MASK in info and _is_given(info, copy) else None
+        write_mask(mask, self._codec.space, now.action_masks[copy, 0], acts=acts)
+
+    def render(self) -> Array | None:
+        return picture(self._vector)
+
+    @property
+    def render_fps(self) -> float | None:
+        return frames_per_second(self._vector)
+
+    def close(self) -> None:
+        self._vector.close()
+
+
+def _is_given(info: Mapping[str, Any], copy: int) -> bool:
+    """Whether this copy gave a mask, as Gymnasium's vectors say."""
+    return f"_{MASK}" not in info or bool(info[f"_{MASK}"][copy])
+
+
+class Looped:
+    """Simulators stepped one after the other.
+
+    Args:
+        simulators: one for each copy.
+        observations: what they show.
+        codec: what they take.
+        mask_in_observation: whether observations are Dicts that hold the action mask.
+    """
+
+    def __init__(
+        self,
+        simulators: Sequence[Any],
+        observations: ObservationKeys,
+        codec: ActionCodec,
+        mask_in_observation: bool,
+    ) -> None:
+        self._simulators = simulators
+        self._observations = observations
+        self._codec = codec
+        self._mask_in_observation = mask_in_observation
+
+    def reset(self, seed: int, now: KindStep) -> None:
+        seeds = np.random.SeedSequence(seed).generate_state(len(self._simulators)).tolist()
+        for copy, simulator in enumerate(self._simulators):
+            raw, info = simulator.reset(seed=seeds[copy])
+            self._observe(copy, now, raw, info, acts=True)
+
+    def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
+        outcomes = []
+        for copy, (simulator, action, is_over) in enumerate(
+            zip(self._simulators, self._codec.one_by_one(actions), ended.tolist(), strict=True)
+        ):
+            if is_over:
+                raw, info = simulator.reset()
+                outcome = (0.0, False, False)
+            else:
+                raw, reward, terminated, truncated, info = simulator.step(action)
+                outcome = _outcome(copy, reward, terminated, truncated)
+            outcomes.append(outcome)
+            self._observe(copy, now, raw, info, acts=not (outcome[1] or outcome[2]))
+        now.rewards[:, 0], now.terminated[:, 0], now.truncated[:, 0] = zip(*outcomes, strict=True)
+
+    def _observe(self, copy: int, now: KindStep, raw: Any, info: Mapping[str, Any], *, acts: bool) -> None:
+        try:
+            self._observations.write(raw, now.observations, (copy, 0))
+            if now.action_masks is not None:
+                write_mask(self._mask(raw, info), self._codec.space, now.action_masks[copy, 0], acts=acts)
+            elif MASK in info:
+                raise unexpected_mask()
+        except SimulatorError as error:
+            raise SimulatorError(f"copy {copy}: {error}") from None
+
+    def _mask(self, raw: Any, info: Mapping[str, Any]) -> Any:
+        if not self._mask_in_observation:
+            return info.get(MASK)
+        if MASK not in raw:
+            raise missing_part(raw, (MASK,))
+        return raw[MASK]
+
+    def render(self) -> Array | None:
+        return picture(self._simulators[0])
+
+    @property
+    def render_fps(self) -> float | None:
+        return frames_per_second(self._simulators[0])
+
+    def close(self) -> None:
+        for simulator in self._simulators:
+            simulator.close()
+
+
+def _outcome(copy: int, reward: Any, terminated: Any, truncated: Any) -> tuple[Any, bool, bool]:
+    try:
+        return one_number(reward, "the reward"), one_flag(terminated, "terminated"), one_flag(truncated, "truncated")
+    except SimulatorError as error:
+        raise SimulatorError(f"copy {copy}: {error}") from None

@@ -1,0 +1,113 @@
+"""PettingZoo environments behind one face: parallel ones, with agents called by text and with checked returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from envs._returned_values import SimulatorError
+from srlhpc.objects import UserError
+
+Values = Mapping[str, Any]
+"""By agent."""
+
+_RESET = ("observations", "infos")
+_STEP = ("observations", "rewards", "terminations", "truncations", "infos")
+
+
+def parallel_of(simulator: Any, where: str) -> Parallel:
+    """A ParallelEnv, or an AECEnv that says that it can be made one.
+
+    Raises:
+        UserError: it is neither, or its agents are not known beforehand.
+    """
+    if hasattr(simulator, "agent_iter"):
+        if not (getattr(simulator, "metadata", None) or {}).get("is_parallelizable", False):
+            raise UserError(
+                f"{where} is an AEC environment, whose agents act one after the other; what is trained here acts at "
+                "once. If nothing changes before the last agent of a cycle has acted, make a parallel environment of "
+                "it with pettingzoo.utils.aec_to_parallel, or set its metadata's is_parallelizable to true; games in "
+                "turns need pettingzoo.utils.turn_based_aec_to_parallel"
+            )
+        from pettingzoo.utils import aec_to_parallel
+
+        simulator = aec_to_parallel(simulator)
+    agents = list(getattr(simulator, "possible_agents", None) or ())
+    if not agents:
+        raise UserError(f"{where} has no possible_agents; the adapter must know all agents that may ever appear")
+    names = [str(agent) for agent in agents]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(f"{where}: two of its possible_agents are called '{twice}'; names must differ as text")
+    return Parallel(simulator, dict(zip(names, agents, strict=True)))
+
+
+class Parallel:
+    """One ParallelEnv.
+
+    Args:
+        simulator: what is played.
+        agents: the agents' names as text, and as the simulator calls them.
+    """
+
+    def __init__(self, simulator: Any, agents: Mapping[str, Any]) -> None:
+        self.simulator = simulator
+        self.possible_agents = tuple(agents)
+        self._agents = dict(agents)
+        self._names = {agent: name for name, agent in agents.items()}
+        self._is_text = all(type(agent) is str for agent in self._names)
+
+    @property
+    def agents(self) -> list[str]:
+        """Those that are in the game."""
+        agents = getattr(self.simulator, "agents", None)
+        if agents is None:
+            raise SimulatorError("it has no list `agents` of those that are in the game")
+        return [self._name(agent, "agents") for agent in agents]
+
+    def spaces(self) -> list[tuple[str, tuple[Any, Any]]]:
+        """Every agent's observation and action space."""
+        simulator = self.simulator
+        return [
+            (name, (simulator.observation_space(agent), simulator.action_space(agent)))
+            for name, agent in self._agents.items()
+        ]
+
+    def _name(self, agent: Any, where: str) -> str:
+        name = self._names.get(agent)
+        if name is None:
+            raise SimulatorError(f"{where} has agent {agent!r}, which is not in possible_agents: {_list(self._names)}")
+        return name
+
+    def reset(self, seed: int | None = None) -> tuple[Values, ...]:
+        """Observations and infos. Raises SimulatorError if it returns anything else."""
+        returned = self.simulator.reset() if seed is None else self.simulator.reset(seed=seed)
+        checked = self._checked("reset", returned, _RESET)
+        if not self.agents:
+            raise SimulatorError("reset() has left no agent in the game: `agents` is empty")
+        return checked
+
+    def step(self, actions: Values) -> tuple[Values, ...]:
+        """Observations, rewards, terminations, truncations, infos; errors as in `reset`."""
+        taken = actions if self._is_text else {self._agents[name]: action for name, action in actions.items()}
+        return self._checked("step", self.simulator.step(taken), _STEP)
+
+    def _checked(self, method: str, returned: Any, parts: Sequence[str]) -> tuple[Values, ...]:
+        if not isinstance(returned, tuple | list) or len(returned) != len(parts):
+            found = f"{len(returned)} values" if isinstance(returned, tuple | list) else type(returned).__name__
+            raise SimulatorError(f"{method}() returned {found}, expected {len(parts)}: {', '.join(parts)}")
+        return tuple(
+            self._by_name(f"{method}()'s {part}", values) for part, values in zip(parts, returned, strict=True)
+        )
+
+    def _by_name(self, what: str, values: Any) -> Values:
+        if not isinstance(values, Mapping):
+            raise SimulatorError(f"{what} are no dict by agent but {type(values).__name__}")
+        if self._is_text and values.keys() <= self._agents.keys():
+            return values
+        return {self._name(agent, what): value for agent, value in values.items()}
+
+
+def _list(agents: Mapping[Any, Any]) -> str:
+    names = [repr(agent) for agent in agents]
+    return ", ".join(names if len(names) <= 8 else [*names[:8], "..."])

@@ -1,0 +1,83 @@
+"""The kinds of a PettingZoo environment: agents of equal spaces, and how to talk to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs._action_masks import has_masks, split_mask
+from envs._gymnasium_actions import ActionCodec, action_codec
+from envs._gymnasium_spaces import ObservationKeys, observation_keys
+from envs._parallel import Parallel
+from envs._returned_values import SimulatorError
+from srlhpc.environment import Kind
+from srlhpc.objects import UserError
+
+
+@dataclass(frozen=True)
+class Team:
+    """A kind and how to talk to its agents."""
+
+    kind: Kind
+    observations: ObservationKeys
+    codec: ActionCodec
+    mask_in_observation: bool
+
+
+@dataclass
+class Group:
+    """Agents of equal spaces."""
+
+    seen: Any
+    actions: Any
+    agents: list[str]
+
+
+def _groups(parallel: Parallel) -> list[Group]:
+    groups: list[Group] = []
+    for name, (seen, actions) in parallel.spaces():
+        group = next((group for group in groups if (group.seen, group.actions) == (seen, actions)), None)
+        if group is None:
+            groups.append(Group(seen, actions, [name]))
+        else:
+            group.agents.append(name)
+    return groups
+
+
+def teams_of(parallel: Parallel, seed: int, where: str) -> list[Team]:
+    """Kinds of agents, in the order of their first ones.
+
+    Raises:
+        UserError: spaces are not understood, or the first reset does not give what they say.
+    """
+    try:
+        observations, infos = parallel.reset(seed)
+    except SimulatorError as error:
+        raise UserError(f"{where}, reset: {error}") from None
+    teams: list[Team] = []
+    for group in _groups(parallel):
+        name = _kind_name(group.agents, [team.kind.name for team in teams])
+        there = f"{where}, kind '{name}' ({', '.join(group.agents[:3])}{', ...' if len(group.agents) > 3 else ''})"
+        codec = action_codec(group.actions, there)
+        shown, mask_in_observation = split_mask(group.seen, codec.space, there)
+        keys = observation_keys(shown, there)
+        for agent in group.agents:
+            if observations.get(agent) is not None:
+                keys.check(observations[agent], f"{where}, agent '{agent}'")
+        masked = mask_in_observation or has_masks(map(infos.get, group.agents), codec.space, there)
+        kind = Kind(name, tuple(group.agents), keys.specs, codec.space, masked)
+        teams.append(Team(kind, keys, codec, mask_in_observation))
+    return teams
+
+
+def _kind_name(agents: Sequence[str], taken: Sequence[str]) -> str:
+    """What the agents' names have before their numbers; `agents` if that differs."""
+    prefixes = {re.sub(r"[_-]?\d+$", "", agent) for agent in agents}
+    name = prefixes.pop() if len(prefixes) == 1 else "agents"
+    name = name or "agents"
+    unique, number = name, 2
+    while unique in taken:
+        unique, number = f"{name}_{number}", number + 1
+    return unique
