@@ -81,6 +81,9 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
     except ClusterError as error:
         click.echo(f"srlhpc: {error}", err=True)
         return 3
+    except PermissionError as error:
+        click.echo(f"srlhpc: {error.filename}: {error.strerror}; it may be another user's", err=True)
+        return 2
     except BrokenPipeError:
         # Whoever read our output has left, for example `head`; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,6 +15,7 @@ import click
 
 from srlhpc.cli.options import open_root, root_option, say
 from srlhpc.data.score import EPISODES_IN_MEAN
+from srlhpc.launch.closed_runs import closed_runs
 from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.progress_line import duration_text
 from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence, silent_ranks
@@ -50,7 +51,7 @@ def command(runs: tuple[str, ...], watch: bool, as_json: bool, root: str | None)
     found = chosen()
     jobs = _jobs(found)
     states = _states(found, jobs)
-    for line in _warning(jobs):
+    for line in [*_warning(jobs), *([] if runs else closed_runs(folder))]:
         say(line)
     if as_json:
         click.echo(json.dumps(_strict(states), indent=1))

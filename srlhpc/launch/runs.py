@@ -15,6 +15,7 @@ from typing import Any
 
 import srlhpc
 from srlhpc.data.atomic import read_json, write_atomically, write_json
+from srlhpc.launch.closed_runs import why_closed
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.objects import UserError, did_you_mean
 
@@ -131,8 +132,9 @@ def removed_unless_done(paths: RunPaths) -> Iterator[None]:
 
 
 def all_runs(root: Path) -> list[RunPaths]:
-    """Every run under a root, oldest first."""
-    found = [(read_json(file), RunPaths(file.parent)) for file in root.glob("*/run.json")]
+    """Every run under a root, oldest first; not those of other users that may not be looked at."""
+    files = [file for file in root.glob("*/run.json") if why_closed(file.parent) is None]
+    found = [(read_json(file), RunPaths(file.parent)) for file in files]
     return [
         paths
         for _, paths in sorted(
@@ -145,8 +147,10 @@ def find_run(root: Path, wanted: str) -> RunPaths:
     """The run that the user means: an exact name, an id, a unique prefix of an id, or `latest`, in this order.
 
     Raises:
-        UserError: there is none, or several ids start so.
+        UserError: there is none, or several ids start so, or it is another user's.
     """
+    if _NAME.fullmatch(wanted) and (closed := why_closed(root / wanted)) is not None:
+        raise UserError(f"{closed}; ask for read permission, or name another run")
     if _NAME.fullmatch(wanted) and (root / wanted / "run.json").is_file():
         return RunPaths(root / wanted)
     runs = {paths.id: paths for paths in all_runs(root)}
