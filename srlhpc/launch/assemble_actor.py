@@ -11,13 +11,21 @@ from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.wiring import Wiring
 from srlhpc.objects import load_module
 from srlhpc.roles.actor import Actor, Group, StepError
+from srlhpc.roles.closing import close, raised
 from srlhpc.roles.group import SeatRecorder
 
 
 def build_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> Actor:
     """An actor with its ring; `start` or `load_state` comes next."""
-    groups = [_group(plan, role, place, wiring) for place in range(plan.spec.actors.ring)]
     where = f"environment {plan.spec.environment.factory} on rank {role.rank} ({role.label})"
+    groups: list[Group] = []
+    try:
+        for place in range(plan.spec.actors.ring):
+            groups.append(_group(plan, role, place, wiring))
+    except BaseException:
+        for group in groups:
+            close(group.environment, where)
+        raise
     return Actor(role.label, groups, where=where, episode_summary=episode_summary(plan))
 
 
@@ -31,10 +39,10 @@ def _group(plan: Plan, role: RolePlan, place: int, wiring: Wiring) -> Group:
     module = load_module(spec.environment.factory, "envs")
     try:
         environment = module.build(spec.environment, copies=spec.actors.environments, seed=seed(0))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise StepError(
             f"environment {spec.environment.factory} cannot be built on rank {role.rank} ({role.label}): "
-            f"{type(error).__name__}: {error}"
+            f"{raised(error)}"
         ) from error
     seats = {seat.policy: (seat.kind, _recorder(plan, role, number, seat.policy, wiring)) for seat in plan.seats}
     return Group(number, environment, seats, seed)

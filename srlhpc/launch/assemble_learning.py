@@ -25,6 +25,7 @@ from srlhpc.comm.parameters import (
 from srlhpc.comm.process_group import join_trainers
 from srlhpc.comm.shared_parameters import SharedSubscription, Succession
 from srlhpc.launch.assemble_actor import episode_summary
+from srlhpc.launch.global_generators import OwnGenerators
 from srlhpc.launch.gpu_arithmetic import search_convolutions, set_products
 from srlhpc.launch.ranks import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan
 from srlhpc.launch.seeds import seed_of
@@ -279,4 +280,6 @@ class LearningRoles:
             every_updates=spec.evaluators.every_updates,
             seed=lambda version: seed_of(spec.seed, "evaluation", role.index, version),
             episode_summary=episode_summary(plan),
+            # What the evaluator's environments draw must not depend on the actors', nor theirs on it.
+            around=OwnGenerators(seed_of(spec.seed, "evaluating", role.index)) if plan.serial else None,
         )

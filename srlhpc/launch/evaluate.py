@@ -14,6 +14,7 @@ from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.environment import Array, Environment, Spaces
 from srlhpc.launch.assemble_actor import episode_summary
 from srlhpc.launch.checkpoints import checkpoint_folder
+from srlhpc.launch.global_generators import seed_generators
 from srlhpc.launch.plan import plan
 from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import RunPaths
@@ -21,6 +22,7 @@ from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.video import film
 from srlhpc.objects import UserError, load_module
 from srlhpc.policies.policy import Policy
+from srlhpc.roles.closing import close
 from srlhpc.roles.evaluator import Player, Round
 from srlhpc.specs.load import load_experiment
 from srlhpc.specs.probe import check_packages, probe_spaces
@@ -54,6 +56,7 @@ def evaluate(
     file, tree = _checkpoint(paths, checkpoint)
     copies = 1 if video else min(episodes, MOST_COPIES)
     module = load_module(made.spec.environment.factory, "envs")
+    seed_generators(seed_of(made.spec.seed, "eval generators", seed))
     environment = module.build(made.spec.environment, copies=copies, seed=seed, render=video is not None)
     torch.set_num_threads(1)
     players = [Player(_policy(made, seat.policy, tree, file), seat.kind, seat.agents, copies) for seat in made.seats]
@@ -61,7 +64,7 @@ def evaluate(
     try:
         _play(played, environment, video)
     finally:
-        environment.close()
+        close(environment, f"environment {made.spec.environment.factory}")
     return _result(made, played, file, tree)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from srlhpc.data.atomic import read_json
@@ -17,9 +18,11 @@ from srlhpc.launch.checkpoints import last_checkpoint
 from srlhpc.launch.ending import Outcome, summary, unwritten, write_end
 from srlhpc.launch.interruption import Signals
 from srlhpc.launch.lease import Lease
+from srlhpc.launch.processes import ATTEMPT_VARIABLE, kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
+from srlhpc.specs.child_processes import children
 
 _KINDS = {"StepError": "environment", "DivergedError": "diverged", "UserError": "user"}
 """Exceptions that say more than that something was raised."""
@@ -61,20 +64,24 @@ class SerialForeman:
     def _run_here(self) -> Outcome:
         started = time.time()
         try:
-            with self._reported():
+            with self._reported(), self._no_processes_left():
                 self._train(self._paths, self._attempt)
             forced = None
-        except KeyboardInterrupt:
-            at_once = Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
-            forced = unwritten(self._paths, self._attempt) or at_once
-        except Exception as error:
-            forced = self._failed(error)
-            if not isinstance(error, UserError):
-                self._progress.say("".join(traceback.format_exception(error)).rstrip())
+        except BaseException as error:
+            forced = self._ended_by(error)
         silent = Outcome("failed", "killed", "training ended without an outcome")
         outcome = Outcome.written(self._attempt) or forced or silent
         write_end(self._attempt, outcome, started)
         return outcome
+
+    def _ended_by(self, error: BaseException) -> Outcome:
+        if isinstance(error, KeyboardInterrupt) and self._signals.count > 1:
+            at_once = Outcome("interrupted", "interrupt", f"ended at once; {last_checkpoint(self._paths)}")
+            return unwritten(self._paths, self._attempt) or at_once
+        # One that nobody has asked for has been raised by the environment.
+        if not isinstance(error, UserError):
+            self._progress.say("".join(traceback.format_exception(error)).rstrip())
+        return self._failed(error)
 
     def _failed(self, error: BaseException) -> Outcome:
         """Writes down what was raised, as a rank does."""
@@ -89,6 +96,21 @@ class SerialForeman:
         except OSError as second:
             self._progress.say(f"{self._attempt.failure(0)} could not be written: {second}")
         return Outcome("failed", kind, message)
+
+    @contextmanager
+    def _no_processes_left(self) -> Iterator[None]:
+        """Kills what the environment has started in the body, in sessions of its own too, as is done after ranks."""
+        os.environ[ATTEMPT_VARIABLE] = str(self._attempt.folder)
+        before = children()
+        try:
+            yield
+        finally:
+            del os.environ[ATTEMPT_VARIABLE]
+            kill_processes_of(self._attempt.folder)
+            # The environment variables that the kernel shows of a forked process are those that this one began with.
+            for pid in children() - before:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:

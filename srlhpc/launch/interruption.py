@@ -10,6 +10,7 @@ from types import FrameType
 
 from srlhpc.data import mailbox
 from srlhpc.launch.failures import signal_name
+from srlhpc.launch.guarded_signals import guarded
 from srlhpc.launch.rundir import AttemptPaths
 
 
@@ -24,19 +25,15 @@ class Signals:
     def __init__(self, attempt: AttemptPaths, *, raises: bool) -> None:
         self._attempt = attempt
         self._raises = raises
+        self._pid = os.getpid()
         self.count = 0
         self._is_owed = False
         """Whether the coordinator is still to be asked."""
 
     @contextmanager
     def caught(self) -> Iterator[Signals]:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = {number: signal.signal(number, self._note) for number in numbers}
-        try:
+        with guarded(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), self._note)):
             yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def insist(self) -> None:
         """Asks for the end, if that was wanted and could not be asked for yet."""
@@ -46,6 +43,9 @@ class Signals:
                 self._is_owed = False
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:
+            self._leave(number)
+            return
         self.count += 1
         if self.count == 1:
             self._is_owed = True
@@ -57,3 +57,8 @@ class Signals:
                 os.write(2, f"\n{name}checkpointing, {how} to end at once\n".encode())
         elif self._raises:
             raise KeyboardInterrupt
+
+    def _leave(self, number: int) -> None:
+        """In a process that an environment has forked, which is its own: Ctrl-C is not meant for it, as in a rank."""
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+        os.kill(os.getpid(), number)

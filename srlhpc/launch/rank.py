@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from srlhpc.comm.fabric import RankFabric
@@ -25,15 +25,19 @@ from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
 from srlhpc.launch.freed_memory import keep_freed_memory
+from srlhpc.launch.global_generators import seed_generators
 from srlhpc.launch.gpu_binding import GpuError, bind, device_files, gpus_of_rank, visible_gpus
+from srlhpc.launch.guarded_signals import Handler, guarded
+from srlhpc.launch.guarded_signals import restore as restore_signals
 from srlhpc.launch.local import RANK_VARIABLE, STEP_VARIABLE
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.shared_memory import write_down_names
 from srlhpc.launch.start import read_plan, read_restored
 from srlhpc.launch.wiring import Wiring, inference_rows
 from srlhpc.objects import ClusterError, UserError
-from srlhpc.roles.actor import StepError
+from srlhpc.roles.actor import Actor, StepError
 from srlhpc.roles.coordinator import StepLostError
 from srlhpc.roles.role import IDLE, INFERENCE, STREAM, Backoff, Role, run_roles
 from srlhpc.specs.start_seconds import START_SECONDS
@@ -70,37 +74,57 @@ def main(arguments: Sequence[str]) -> int:
     logging.basicConfig(
         level=logging.INFO, format=f"%(asctime)s rank {here.rank} {here.label} %(levelname)s %(name)s: %(message)s"
     )
+    roles: list[Role] = []
     try:
-        world.require_equal({"spec and layouts": made.digest, **library_versions()}, patience)
-        limit = _work(made, here, world, paths, attempt, patience)
+        with guarded(_kept_signals()):
+            world.require_equal({"spec and layouts": made.digest, **library_versions()}, patience)
+            limit = _work(made, here, world, paths, attempt, patience, roles)
     except StepLostError as error:
         log.error("%s", error)
         abort(1)
     except BaseException as error:
         _write_failure(here, attempt, error)
+        for role in roles:
+            role.close_environments()
         os._exit(1)
     finalize_or_exit(world, limit)
     return 0
 
 
+def _kept_signals() -> dict[int, Handler]:
+    """Those that ask for an end or tell of a dead rank: what they do here, no environment may change."""
+    names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    return {name: handler for name in names if (handler := signal.getsignal(name)) is not None}
+
+
 def _work(
-    made: Plan, here: RankPlan, world: MpiWorld, paths: RunPaths, attempt: AttemptPaths, patience: float
+    made: Plan,
+    here: RankPlan,
+    world: MpiWorld,
+    paths: RunPaths,
+    attempt: AttemptPaths,
+    patience: float,
+    roles: list[Role],
 ) -> float:
-    """Plays the rank's roles to the end; returns how long to wait for the other ranks to leave MPI."""
+    """Plays the rank's roles to the end; returns how long to wait for the other ranks to leave MPI.
+
+    `roles` takes those that have environments, for whoever has to close them if this raises.
+    """
     rank_of = {role.address: role.rank for role in made.roles}
     neighbours = {rank for rank, node in enumerate(world.nodes) if node == world.node}
     on_node = share_links(world, rank_of, inference_rows(made, neighbours), patience)
     fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of), on_node)
     try:
-        some_are_lost = (_coordinate if here.rank == 0 else _play)(made, here, world, fabric, paths, attempt)
+        if here.rank == 0:
+            some_are_lost = _coordinate(made, fabric, paths, attempt)
+        else:
+            some_are_lost = _play(made, here, world, fabric, paths, attempt, roles)
     finally:
         fabric.close()
     return FINALIZE_SECONDS_WITHOUT_ALL if some_are_lost else FINALIZE_SECONDS
 
 
-def _coordinate(
-    made: Plan, _here: RankPlan, _world: MpiWorld, fabric: RankFabric, paths: RunPaths, attempt: AttemptPaths
-) -> bool:
+def _coordinate(made: Plan, fabric: RankFabric, paths: RunPaths, attempt: AttemptPaths) -> bool:
     """Rank 0; returns whether any rank was lost."""
     restored = read_restored(paths, attempt)
     coordinator = build_coordinator(made, Wiring(made, fabric), paths, attempt, restored=restored)
@@ -110,11 +134,25 @@ def _coordinate(
 
 
 def _play(
-    made: Plan, here: RankPlan, world: MpiWorld, fabric: RankFabric, paths: RunPaths, attempt: AttemptPaths
+    made: Plan,
+    here: RankPlan,
+    world: MpiWorld,
+    fabric: RankFabric,
+    paths: RunPaths,
+    attempt: AttemptPaths,
+    roles: list[Role],
 ) -> bool:
     """Every other rank; returns whether any rank was lost."""
     wiring = Wiring(made, fabric)
-    roles = _roles(made, here, world, wiring, fabric, paths, attempt)
+    seed_generators(seed_of(made.spec.seed, "building", here.rank, attempt.number - 1))
+    for role in _roles(made, here, world, wiring, fabric, paths, attempt):
+        roles.append(role)
+    # After building, which may have loaded torch or moved a generator, so that all begin to play from their own.
+    seed_generators(seed_of(made.spec.seed, "playing", here.rank, attempt.number - 1))
+    restore_signals()
+    for role in roles:
+        if isinstance(role, Actor):
+            role.start(attempt.number - 1)
     reporter = build_reporter(made, here.rank, roles, wiring)
     log.info("up on %s, pid %d, GPUs: %s", socket.gethostname(), os.getpid(), ", ".join(_gpus()) or "none")
     run_roles([*roles, reporter], _backoff(here), keep_going=lambda: not reporter.may_exit)
@@ -131,8 +169,8 @@ def _roles(
     fabric: RankFabric,
     paths: RunPaths,
     attempt: AttemptPaths,
-) -> list[Role]:
-    roles: list[Role] = []
+) -> Iterator[Role]:
+    """One after the other, so that those that are made are known if the next cannot be."""
     restart = attempt.number - 1
     if here.needs_torch:
         from srlhpc.launch.assemble_learning import LearningRoles
@@ -145,13 +183,8 @@ def _roles(
             "policy_server": learning.policy_server,
             "evaluator": learning.evaluator,
         }
-        roles.extend(makers[role.name](role) for role in here.roles if role.name in makers)
-    for role in here.roles:
-        if role.name == "actor":
-            actor = build_actor(made, role, wiring)
-            actor.start(restart)
-            roles.append(actor)
-    return roles
+        yield from (makers[role.name](role) for role in here.roles if role.name in makers)
+    yield from (build_actor(made, role, wiring) for role in here.roles if role.name == "actor")
 
 
 def _backoff(here: RankPlan) -> Backoff:

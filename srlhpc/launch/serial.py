@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
 
 from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
@@ -19,14 +20,23 @@ from srlhpc.data.layout import Layout
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter
 from srlhpc.launch.assemble_learning import LearningRoles
-from srlhpc.launch.ranks import Plan
+from srlhpc.launch.global_generators import load_generators, save_generators, seed_generators
+from srlhpc.launch.guarded_signals import restore as restore_signals
+from srlhpc.launch.ranks import Plan, RolePlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.start import read_plan, read_restored
 from srlhpc.launch.wiring import Wiring
 from srlhpc.roles.actor import Actor
+from srlhpc.roles.coordinator import Coordinator
 from srlhpc.roles.policy_server import PolicyServer
 from srlhpc.roles.role import INFERENCE, Role, run_roles
 from srlhpc.roles.trainer import Trainer
+
+_R = TypeVar("_R", bound=Role)
+
+GENERATORS = "generators"
+"""Name of the process's own generators beside the roles in a checkpoint."""
 
 log = logging.getLogger(__name__)
 
@@ -38,29 +48,49 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     rank_of = {role.address: 0 for role in made.roles}
     fabric = RankFabric(0, rank_of, InProcessFabric(), None)
     wiring = Wiring(made, fabric)
+    seed, updates = made.spec.seed, int(restored["meta"]["updates"]) if restored is not None else 0
+    seed_generators(seed_of(seed, "building", 0, updates))
     learning = LearningRoles(made, wiring, fabric, None, restored=restored, restart=0)
     trainers = [learning.trainer(role) for role in made.named("trainer")]
     servers = [learning.policy_server(role) for role in made.named("policy_server")]
-    evaluators: list[Role] = [learning.evaluator(role) for role in made.named("evaluator")]
-    actors = [build_actor(made, role, wiring) for role in made.named("actor")]
-    exact = len(made.trained_policies) == 1 and actors[0].can_save
-    if not exact:
-        log.warning("%s", _why_not_exact(made))
-    arrangement = _arrangement(made)
-    _begin(actors, servers, trainers, restored, arrangement, exact)
-    coordinator = build_coordinator(
-        made,
-        wiring,
-        paths,
-        attempt,
-        restored=restored,
-        roles_state=lambda: {"arrangement": arrangement, **_roles_state(actors, servers, trainers, exact)},
-    )
-    roles: list[Role] = [*actors, *servers, *trainers, *evaluators]
-    reporter = build_reporter(made, 0, roles, wiring)
-    run_roles([reporter, *roles, coordinator], INFERENCE, keep_going=lambda: not coordinator.is_done)
+    with ExitStack() as environments:
+        evaluators = _built(made.named("evaluator"), learning.evaluator, environments)
+        actors = _built(made.named("actor"), lambda role: build_actor(made, role, wiring), environments)
+        exact = len(made.trained_policies) == 1 and actors[0].can_save
+        if not exact:
+            log.warning("%s", _why_not_exact(made))
+        arrangement = _arrangement(made)
+        seed_generators(seed_of(seed, "playing", 0, updates))
+        _begin(actors, servers, trainers, restored, arrangement, exact)
+        coordinator = build_coordinator(
+            made,
+            wiring,
+            paths,
+            attempt,
+            restored=restored,
+            roles_state=lambda: {"arrangement": arrangement, **_roles_state(actors, servers, trainers, exact)},
+        )
+        roles: list[Role] = [*actors, *servers, *trainers, *evaluators]
+        reporter = build_reporter(made, 0, roles, wiring)
+        run_roles([reporter, *roles, coordinator], INFERENCE, keep_going=lambda: _goes_on(coordinator))
+        environments.pop_all()
     for role in (*roles, reporter, coordinator):
         role.close()
+
+
+def _built(planned: Iterable[RolePlan], build: Callable[[RolePlan], _R], environments: ExitStack) -> list[_R]:
+    """The roles; if the run fails, their environments are closed."""
+    made = []
+    for role in planned:
+        made.append(build(role))
+        environments.callback(made[-1].close_environments)
+    return made
+
+
+def _goes_on(coordinator: Coordinator) -> bool:
+    # Native code of an environment may have put its own handlers in their place.
+    restore_signals()
+    return not coordinator.is_done
 
 
 def _arrangement(made: Plan) -> str:
@@ -92,6 +122,8 @@ def _begin(
     for role in roles:
         if role.label in states:
             role.load_state(states[role.label])
+    if GENERATORS in states:
+        load_generators(states[GENERATORS])
     updates = int(restored["meta"]["updates"]) if restored is not None else 0
     for actor in actors:
         if not (exact and actor.label in states):
@@ -106,6 +138,7 @@ def _roles_state(
         log.warning("this checkpoint falls within a batch: going on from it starts new episodes")
         return state
     state |= {role.label: role.save_state() for role in (*trainers, *actors)}
+    state[GENERATORS] = save_generators()
     if not exact:
         for actor in actors:
             actor.start(trainers[0].version)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
 from srlhpc.environment import Environment, Episode, Step, zero_actions
 from srlhpc.roles.acquisition import holding, in_order
+from srlhpc.roles.closing import close, raised
 from srlhpc.roles.group import SeatRecorder
 from srlhpc.roles.record_check import RecordCheck
 from srlhpc.roles.role import Role
@@ -171,8 +172,8 @@ class Actor(Role):
         for group in self._groups:
             try:
                 group.begin(start)
-            except Exception as error:
-                raise StepError(f"{self._where}, group {group.number}, reset: {_one_line(error)}") from error
+            except (Exception, SystemExit) as error:
+                raise StepError(f"{self._where}, group {group.number}, reset: {raised(error)}") from error
 
     def poll(self) -> bool:
         if self._stopping:
@@ -199,9 +200,9 @@ class Actor(Role):
     def _step(self, group: Group) -> None:
         try:
             step = group.step(self._time)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             where = f"{self._where}, group {group.number}, step {group.steps + 1}"
-            raise StepError(f"{where}: {_one_line(error)}") from error
+            raise StepError(f"{where}: {raised(error)}") from error
         self._steps_acted += group.environment.copies
         for episode in step.episodes:
             self._episodes.append(self._summary(episode))
@@ -262,12 +263,11 @@ class Actor(Role):
         return all(group.is_between_fragments for group in self._groups)
 
     def close(self) -> None:
+        self.close_environments()
+
+    def close_environments(self) -> None:
         for group in self._groups:
-            group.environment.close()
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+            close(group.environment, f"{self._where}, group {group.number}")
 
 
 def _size(episode: Mapping[str, Any]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.comm.protocol import Command, Report
 from srlhpc.environment import Environment, Episode, KindStep, Step, zero_actions
 from srlhpc.policies.policy import Policy, read_vector
+from srlhpc.roles.closing import close
 from srlhpc.roles.role import Role
 from srlhpc.roles.step_check import StepCheck
 from srlhpc.roles.time_use import TimeUse
@@ -100,12 +102,14 @@ class Evaluator(Role):
         every_updates: int,
         seed: Callable[[int], int],
         episode_summary: Callable[[Episode], dict[str, Any]],
+        around: AbstractContextManager[None] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`seed(version)` gives the seed of the round at that version of the first policy."""
+        """`seed(version)` gives the seed of the round at that version of the first policy; it is played in `around`."""
         self.label = label
         self._environment, self._players, self._subscriptions = environment, players, subscriptions
         self._episodes, self._every, self._seed, self._summary = episodes, every_updates, seed, episode_summary
+        self._around = around or nullcontext()
         self._time = TimeUse(clock)
         self._round: Round | None = None
         self._version = -1
@@ -122,7 +126,8 @@ class Evaluator(Role):
         if self._round is None:
             self._time.spent("input")
             return self._begin()
-        self._round.advance()
+        with self._around:
+            self._round.advance()
         self._steps += self._environment.copies
         if self._round.is_done:
             self._end(self._round)
@@ -136,7 +141,9 @@ class Evaluator(Role):
         for name, subscription in self._subscriptions.items():
             read_vector(self._players[name].policy, subscription.vector)
         self._version = versions[0]
-        self._round = Round(self._environment, list(self._players.values()), self._episodes, self._seed(self._version))
+        players = list(self._players.values())
+        with self._around:
+            self._round = Round(self._environment, players, self._episodes, self._seed(self._version))
         return True
 
     def _end(self, played: Round) -> None:
@@ -168,7 +175,10 @@ class Evaluator(Role):
     def is_done(self) -> bool:
         return self._stopping
 
+    def close_environments(self) -> None:
+        close(self._environment, self.label)
+
     def close(self) -> None:
-        self._environment.close()
+        self.close_environments()
         for subscription in self._subscriptions.values():
             subscription.close()

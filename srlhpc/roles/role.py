@@ -54,6 +54,9 @@ class Role(ABC):
     def close(self) -> None:
         """Frees what the role holds, its posted receives included."""
 
+    def close_environments(self) -> None:
+        """Closes what the role's environments hold, and nothing else: a failed rank does so before it leaves."""
+
 
 @dataclass(frozen=True)
 class Backoff:

@@ -23,6 +23,12 @@ def all_pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
+def children() -> set[int]:
+    """Processes that this one has started or forked and that have not been waited for, zombies included."""
+    parent = f"\nPPid:\t{os.getpid()}\n"
+    return {pid for pid in all_pids() if parent in _status(pid)}
+
+
 def marked(variable: str, value: str) -> list[int]:
     """Processes of this host that have an environment variable of that value, this one excepted.
 
@@ -51,3 +57,10 @@ def _environment(pid: int) -> list[bytes]:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
+
+
+def _status(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return ""

@@ -19,6 +19,7 @@ from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome
 
 N = 3
 ROOT = Path(__file__).parents[2]
+NOT_COMPARED = {"meta/seconds", *(f"meta/evaluation/{name}" for name in ("version", "return_mean", "return_std"))}
 EVERY_N: dict[str, Any] = {"stop": {"updates": 2 * N}, "checkpoint": {"every_updates": N}}
 SCHEDULED = {"kind": "ppo", "learning_rate": {"start": 1e-2, "end": 0.0, "steps": 600}, "epochs": 4, "minibatches": 2}
 LSTM = {"kind": "mlp", "hidden": [16], "recurrent": {"kind": "lstm", "size": 8}}
@@ -63,6 +64,15 @@ JOBS = {
         batch={"fragments": 8, "fragment_steps": 8, "chunk_steps": 4, "uses": 2, "queue": 3},
         **EVERY_N,
     ),
+    "draws from the generators of the process, cannot be saved": settings(
+        {"factory": "tests.drawing_environment", "saves": False}, algorithm=SCHEDULED, **EVERY_N
+    ),
+    "draws from the generators of the process, is evaluated, too": settings(
+        {"factory": "tests.drawing_environment", "saves": True},
+        algorithm=SCHEDULED,
+        evaluators={"ranks": 1, "episodes": 3, "every_updates": 2},
+        **EVERY_N,
+    ),
     "catch": settings({"factory": "catch", "rows": 5, "columns": 3}, algorithm=SCHEDULED, **EVERY_N),
     "more groups than one batch needs, in turn": settings(
         {"factory": "gymnasium", "id": "CartPole-v1"},
@@ -103,9 +113,9 @@ def die(folder: Path, attempt: int, updates: int, steps: int) -> None:
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Paths of all leaves that differ in a bit; wall time apart."""
+    """Paths of all leaves that differ in a bit; wall time apart, and evaluations, of which one begins at a resume."""
     a, b = ({"/".join(path): value for path, value in leaves(tree)} for tree in (one, other))
-    return [path for path in sorted({*a, *b} - {"meta/seconds"}) if not _same(a.get(path), b.get(path))]
+    return [path for path in sorted({*a, *b} - NOT_COMPARED) if not _same(a.get(path), b.get(path))]
 
 
 def _same(one: Any, other: Any) -> bool:

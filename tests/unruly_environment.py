@@ -1,0 +1,93 @@
+"""An environment that does in a place of its life what no environment should."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from signal import signal as imported_by_name
+from typing import Any, Literal
+
+from srlhpc.environment import Array, Environment, Spaces, Step
+from srlhpc.specs.modules import EnvironmentSettings
+from tests.scripted import Script, Scripted, scripted_spaces
+
+
+class Settings(EnvironmentSettings):
+    """What it does, and when."""
+
+    deed: str
+    """One of DEEDS."""
+    at: Literal["build", "reset", "step", "close"] = "step"
+    """Where it does it: while it is built, at every reset, before every step, when it is closed."""
+    interrupts_at: int = 0
+    """Before this step somebody presses Ctrl-C; 0: never."""
+    diary: str = ""
+    """A file that every call of `close` adds a line to."""
+
+    def spaces(self) -> Spaces:
+        return scripted_spaces({"agent": ("agent",)})
+
+
+def interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def start_simulators() -> None:
+    for new_session in (False, True):
+        os.posix_spawnp("sleep", ["sleep", "1000"], os.environ, setsid=new_session)
+    if os.fork() == 0:
+        threading.Event().wait()
+
+
+DEEDS: Mapping[str, Callable[[], Any]] = {
+    "nothing": lambda: None,
+    "ignores": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    "ignores by name": lambda: imported_by_name(signal.SIGINT, signal.SIG_IGN),
+    "dies": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    "handles": lambda: signal.signal(signal.SIGINT, interrupt),
+    "ignores in native code": lambda: ctypes.CDLL(None).signal(int(signal.SIGINT), 1),
+    "exits": lambda: sys.exit(0),
+    "interrupts itself": lambda: interrupt(0, None),
+    "raises": lambda: [][0],
+    "starts": start_simulators,
+}
+
+
+def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
+    environment = Unruly(copies, settings)
+    environment.do("build")
+    return environment
+
+
+class Unruly(Scripted):
+    def __init__(self, copies: int, settings: Settings) -> None:
+        super().__init__([[Script(5)]] * copies)
+        self._settings = settings
+        self._steps = 0
+
+    def do(self, at: str) -> None:
+        if at == self._settings.at:
+            DEEDS[self._settings.deed]()
+
+    def reset(self, seed: int) -> Step:
+        self.do("reset")
+        return super().reset(seed)
+
+    def step(self, actions: Mapping[str, Array]) -> Step:
+        self._steps += 1
+        self.do("step")
+        if self._steps == self._settings.interrupts_at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().step(actions)
+
+    def close(self) -> None:
+        if self._settings.diary:
+            with contextlib.suppress(OSError), Path(self._settings.diary).open("a") as diary:
+                diary.write("closed\n")
+        self.do("close")
