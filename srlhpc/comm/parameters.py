@@ -90,6 +90,11 @@ class ParameterSource:
                 did = True
         return did
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether parameters are on their way, which may take long where they are many."""
+        return not all(outbox.is_drained for outbox in self._outboxes.values())
+
     def forget(self, address: int) -> None:
         """The subscriber is dead: it is never sent to again."""
         self._parked.pop(address, None)

@@ -9,8 +9,8 @@
 | GRANTS | trainer | actor | header: needs_version | none | nothing | - | - |
 | PULLS | subscriber | policy's first trainer | header: have version | PARAMETERS | nothing: it goes on with what it has | - | one outstanding per subscriber |
 | PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector, version | none | nothing | - | newest wins, versions may be skipped |
-| REPORTS | rank | coordinator | JSON `Report`: counters, events, done | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death |
-| COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit | none | nothing | - | the next one says the same again |
+| REPORTS | rank | coordinator | JSON `Report`: counters, events, done, how long nothing has moved, who waits for what | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death, unless the rank's pulse shows that it computes |
+| COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit, relief, stacks | none | nothing | - | the next one says the same again |
 | PARTS | policy's first trainer | coordinator | bytes of an encoded tree, in chunks | none | nothing; what finds no slot is copied and waits; the next part waits until it has left | the coordinator taking the chunks | an incomplete checkpoint is never written |
 
 Order: messages of one link arrive in order; links are independent.
@@ -81,6 +81,10 @@ class Report:
     """Rounds of an evaluator."""
     done: bool = False
     """Whether all roles of the rank have ended."""
+    idle_seconds: float = 0.0
+    """How long nothing of the rank's work has moved, in time that it has polled."""
+    waits: dict[str, str] = field(default_factory=dict)
+    """Role label to what it waits for, once nothing has moved for some seconds."""
 
 
 @dataclass
@@ -95,6 +99,10 @@ class Command:
     dead: list[int] = field(default_factory=list)
     """Ranks that count as dead."""
     exit: bool = False
+    relief: int = 0
+    """How often trainers were told to let groups start beyond the limits, since nothing moved."""
+    stacks: bool = False
+    """Whether the rank shall write the stacks of its threads into its log."""
 
 
 def write_text(message: Message, content: Report | Command) -> int:

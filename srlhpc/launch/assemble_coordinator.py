@@ -66,13 +66,14 @@ def build_coordinator(
         RunFiles(paths.status, paths.metrics, paths.reserve, attempt.folder, in_thread=not plan.serial),
         reports,
         commands,
-        Liveness(_records(plan, now), attempt.exits, attempt.failures),
+        Liveness(_records(plan, now), attempt.exits, attempt.failures, pulses=attempt.pulses),
         progress,
         checkpointing,
         checkpoint_seconds=None if plan.serial else spec.checkpoint.every_seconds,
         last_checkpoint_seconds=float(described.get("last_checkpoint_seconds", LAST_CHECKPOINT_SECONDS)),
         first_checkpoint=restored is None and not plan.serial,
         timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
+        may_relieve=len(plan.trained_policies) > 1 and spec.trainers.ranks > 1,
     )
 
 

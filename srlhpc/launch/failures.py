@@ -94,7 +94,7 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
             float(content.get("time", 0.0)),
             f"failed: {_one_line(str(content.get('message', '')))}",
             str(content.get("traceback") or ""),
-            _advice_for_kind(str(content.get("kind", ""))),
+            advice_for_kind(str(content.get("kind", ""))),
         )
     for end in (read_ends(attempt) if ends is None else ends).values():
         if not end.is_clean and end.rank not in found:
@@ -149,22 +149,18 @@ def _advice(code: int) -> str:
     return "The rank's log has the reason."
 
 
-def _advice_for_kind(kind: str) -> str:
-    match kind:
-        case "environment":
-            return "The environment raised this; put it right there."
-        case "diverged":
-            return "Lower the learning rate, or clip gradients and rewards. The last good checkpoint was kept."
-        case "user":
-            return "Put it right in the job file."
-        case "world":
-            return (
-                "Set srun_mpi in the cluster profile to that plugin (`srun --mpi=list` names those there are), or mpi."
-            )
-        case "difference":
-            return "Give all nodes the same installation, then resume; `srlhpc doctor --cluster NAME` compares nodes."
-        case "gpu":
-            return "Leave the node out or ask for fewer GPUs, then resume with `--cluster NAME`."
-        case "cluster":
-            return "The logs of all ranks have more; if it comes again, look at the machine."
-    return "The rank's log has more."
+_ADVICE_BY_KIND = {
+    "environment": "The environment raised this; put it right there.",
+    "diverged": "Lower the learning rate, or clip gradients and rewards. The last good checkpoint was kept.",
+    "user": "Put it right in the job file.",
+    "world": "Set srun_mpi in the cluster profile to that plugin (`srun --mpi=list` names those there are), or mpi.",
+    "difference": "Give all nodes the same installation, then resume; `srlhpc doctor --cluster NAME` compares nodes.",
+    "gpu": "Leave the node out or ask for fewer GPUs, then resume with `--cluster NAME`.",
+    "cluster": "The logs of all ranks have more; if it comes again, look at the machine.",
+    "standstill": "Roles waited for each other, which must not be: resume, and report it with the logs of all ranks.",
+}
+
+
+def advice_for_kind(kind: str) -> str:
+    """What to do about a failure of a kind that a rank wrote."""
+    return _ADVICE_BY_KIND.get(kind, "The rank's log has more.")

@@ -24,7 +24,7 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
 from srlhpc.specs.child_processes import children
 
-_KINDS = {"StepError": "environment", "DivergedError": "diverged", "UserError": "user"}
+_KINDS = {"StepError": "environment", "DivergedError": "diverged", "UserError": "user", "StandstillError": "standstill"}
 """Exceptions that say more than that something was raised."""
 
 

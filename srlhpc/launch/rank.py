@@ -30,6 +30,7 @@ from srlhpc.launch.gpu_binding import GpuError, bind, device_files, gpus_of_rank
 from srlhpc.launch.guarded_signals import Handler, guarded
 from srlhpc.launch.guarded_signals import restore as restore_signals
 from srlhpc.launch.local import RANK_VARIABLE, STEP_VARIABLE
+from srlhpc.launch.pulse import Pulse
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.seeds import seed_of
@@ -155,7 +156,14 @@ def _play(
             role.start(attempt.number - 1)
     reporter = build_reporter(made, here.rank, roles, wiring)
     log.info("up on %s, pid %d, GPUs: %s", socket.gethostname(), os.getpid(), ", ".join(_gpus()) or "none")
-    run_roles([*roles, reporter], _backoff(here), keep_going=lambda: not reporter.may_exit)
+    pulse = Pulse(attempt.pulse(here.rank))
+    pulse.start()
+
+    def goes_on() -> bool:
+        pulse.rounds += 1
+        return not reporter.may_exit
+
+    run_roles([*roles, reporter], _backoff(here), keep_going=goes_on)
     for role in (*roles, reporter):
         role.close()
     return bool(reporter.dead)

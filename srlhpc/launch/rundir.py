@@ -100,6 +100,19 @@ class AttemptPaths:
         return self.failures / f"rank-{rank:05d}.json"
 
     @property
+    def pulses(self) -> Path:
+        return self.folder / "pulses"
+
+    def pulse(self, rank: int) -> Path:
+        """Changed by a rank that computes and cannot report, inside one long piece of work."""
+        return self.pulses / str(rank)
+
+    @property
+    def stacks(self) -> Path:
+        """Where a serial run was when nothing moved any more; ranks write that into their own logs."""
+        return self.logs / "stacks.txt"
+
+    @property
     def logs(self) -> Path:
         return self.folder / "logs"
 
@@ -114,7 +127,7 @@ class AttemptPaths:
             FileExistsError: the attempt is there already.
         """
         self.folder.mkdir(parents=True)
-        for folder in (self.control, self.exits, self.failures, self.logs):
+        for folder in (self.control, self.exits, self.failures, self.pulses, self.logs):
             folder.mkdir()
         # The letters that must arrive on a full disk, too.
         for letter in (self.stop, self.checkpoint):

@@ -25,6 +25,7 @@ from srlhpc.launch.guarded_signals import restore as restore_signals
 from srlhpc.launch.ranks import Plan, RolePlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.seeds import seed_of
+from srlhpc.launch.serial_pause import SerialPause
 from srlhpc.launch.start import read_plan, read_restored
 from srlhpc.launch.wiring import Wiring
 from srlhpc.roles.actor import Actor
@@ -72,7 +73,8 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
         )
         roles: list[Role] = [*actors, *servers, *trainers, *evaluators]
         reporter = build_reporter(made, 0, roles, wiring)
-        run_roles([reporter, *roles, coordinator], INFERENCE, keep_going=lambda: _goes_on(coordinator))
+        pause = SerialPause(roles, attempt)
+        run_roles([reporter, *roles, coordinator], INFERENCE, keep_going=lambda: _goes_on(coordinator), sleep=pause)
         environments.pop_all()
     for role in (*roles, reporter, coordinator):
         role.close()

@@ -54,7 +54,7 @@ class Group:
         self.steps = 0
         self._recorders = [(kind, recorder) for kind, recorder in seats.values()]
         lengths = {policy: recorder.fragment_steps for policy, (_, recorder) in seats.items()}
-        self._to_open = [seats[policy][1] for policy in in_order(lengths)]
+        self._to_open = [(policy, seats[policy][1]) for policy in in_order(lengths)]
         self._seed = seed
         self._check = StepCheck(environment.spaces, environment.copies)
         self._record_checks = [RecordCheck(kind) for kind in environment.spaces.kinds]
@@ -92,12 +92,24 @@ class Group:
 
     def _open(self) -> bool:
         """One policy after the other, in the run's order of policies, so that groups never wait in a circle."""
-        for place, recorder in enumerate(self._to_open):
+        for place, (_, recorder) in enumerate(self._to_open):
             if recorder.is_ready:
                 continue
-            if not recorder.open(holding(place, [each.holds for each in self._to_open])):
+            if not recorder.open(holding(place, [each.holds for _, each in self._to_open])):
                 return False
         return True
+
+    def waits_for(self) -> str:
+        """In words for people."""
+        if self._waiting:
+            asked = [policy for policy, recorder in self._to_open if not recorder.replied()]
+            return f"actions of {' and '.join(asked)}" if asked else ""
+        missing = next(((policy, recorder) for policy, recorder in self._to_open if not recorder.is_ready), None)
+        if missing is None:
+            return ""
+        held = [policy for policy, recorder in self._to_open if recorder.holds]
+        what = "a free slot" if missing[1].is_granted else "a grant"
+        return f"{what} of {missing[0]}" + (f" while it holds {' and '.join(held)}" if held else "")
 
     def has_replies(self) -> bool:
         replied = [recorder.replied() for _, recorder in self._recorders]
@@ -226,6 +238,14 @@ class Actor(Role):
 
     def counters(self) -> dict[str, float]:
         return {"steps_acted": self._steps_acted, **self._time.counters()}
+
+    @property
+    def moves(self) -> int:
+        return self._steps_acted + self._last_said
+
+    def waits_for(self) -> str:
+        waits = {text: group.number for group in reversed(self._groups) if (text := group.waits_for())}
+        return ", ".join(f"group {number} waits for {text}" for text, number in waits.items())
 
     def fill(self, report: Report) -> None:
         room = EPISODES_BYTES - sum(map(_size, report.episodes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from srlhpc.roles.progress import Progress
 from srlhpc.roles.role import Role
 from srlhpc.roles.run_files import RunFiles
 from srlhpc.roles.status_entries import rank_entry, totals_by_role
+from srlhpc.roles.stillness import TOLD_SECONDS, Standstill, write_stacks
 from srlhpc.specs.experiment import StopSpec
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Coordinator(Role):
         last_checkpoint_seconds: how long to try to write the last one, if the disk is full, say.
         first_checkpoint: whether to write one after the first update (a new run: shows early that it can be written).
         timing: of all roles.
+        may_relieve: whether trainers may wait for each other's groups (see roles/stillness.py).
         clock: monotonic seconds.
     """
 
@@ -89,6 +91,7 @@ class Coordinator(Role):
         first_checkpoint: bool,
         last_checkpoint_seconds: float = LAST_CHECKPOINT_SECONDS,
         timing: LiveTiming,
+        may_relieve: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._attempt, self._stop, self._files, self._run_files = attempt, stop, files, run_files
@@ -109,6 +112,7 @@ class Coordinator(Role):
         self._stopping = False
         self._stopping_since = 0.0
         self._warnings: list[str] = []
+        self._standstill = Standstill(liveness.records, may_relieve=may_relieve)
         self._ended = False
 
     # --- polling -------------------------------------------------------------------------------------------------
@@ -154,6 +158,9 @@ class Coordinator(Role):
         record.host, record.pid = report["host"], report["pid"]
         record.counters = report["counters"]
         record.done = report["done"]
+        record.idle_seconds, record.waits = report["idle_seconds"], report["waits"]
+        if record.idle_seconds < TOLD_SECONDS:
+            record.worked_at = record.heard_at
         if self._outcome is None or self._outcome.reason != "return_mean":
             # The mean that ended the run stays what it was: later episodes would move it.
             self._progress.add_episodes(report["episodes"])
@@ -178,6 +185,8 @@ class Coordinator(Role):
             written=self._checkpointing.written,
             dead=self._liveness.dead_ranks(),
             exit=record.exiting,
+            relief=self._standstill.relief,
+            stacks=self._standstill.wants_stacks,
         )
         outbox.send(message, write_text(message, command))
 
@@ -233,13 +242,15 @@ class Coordinator(Role):
             return
         if self._checkpointing.is_writing:
             self._stopping_since = now
-        if not all(record.reported or record.dead for record in self._liveness.records):
+        late = [record for record in self._liveness.records if not record.done and not record.dead]
+        if not all(record.reported for record in late):
             self._stopping_since = now
-        elif now - self._stopping_since > ENDING_LIMIT_SECONDS and not self._ended:
-            self._give_up_waiting()
+        # Work that goes on is waited for, an update of an hour like a step of a slow world.
+        worked_at = max([self._stopping_since, *(r.worked_at for r in self._liveness.records if not r.dead)])
+        if now - worked_at > ENDING_LIMIT_SECONDS and not self._ended:
+            self._give_up_waiting([record.label for record in late])
 
-    def _give_up_waiting(self) -> None:
-        late = [r.label for r in self._liveness.records if not r.done and not r.dead]
+    def _give_up_waiting(self, late: Sequence[str]) -> None:
         self._fail(f"did not end within {ENDING_LIMIT_SECONDS:.0f} s of being asked to: {', '.join(late)}", "stuck")
 
     def _do_without_last_checkpoint(self) -> None:
@@ -268,6 +279,10 @@ class Coordinator(Role):
             self._is_asked_by_hand = True
         for failure in self._liveness.look(now):
             self._lose(failure)
+        waits_otherwise = self._outcome is not None or self._checkpointing.is_writing
+        if message := self._standstill.look(now, is_excused=waits_otherwise):
+            write_stacks()
+            self._fail(message, "standstill")
 
     def _lose(self, failure: Failure) -> None:
         record = failure.record

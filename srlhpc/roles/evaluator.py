@@ -172,6 +172,13 @@ class Evaluator(Role):
         return {"steps_evaluated": self._steps, "rounds": self._rounds, **self._time.counters()}
 
     @property
+    def moves(self) -> int:
+        return self._steps
+
+    def waits_for(self) -> str:
+        return "" if self._round is not None else "waits for newer parameters"
+
+    @property
     def is_done(self) -> bool:
         return self._stopping
 

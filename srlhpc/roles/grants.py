@@ -79,6 +79,13 @@ class Granter:
             self._requests.release(message)
         return bool(hurried)
 
+    def grant_all(self, version: int) -> None:
+        """Grants all who ask, whatever the limit: nothing moves without."""
+        parked, self._parked = self._parked, []
+        for message in parked:
+            self._grant(message, version)
+            self._requests.release(message)
+
     def _next(self) -> Message | None:
         """The request whose turn it is; after a resume, those of before come first, in their order."""
         if not self._restored_order:
@@ -112,6 +119,11 @@ class Granter:
         self.started += self._fragments
         self._open[request.sender] = self._open.get(request.sender, 0) + self._fragments
         return True
+
+    @property
+    def asking(self) -> int:
+        """Groups that wait for a grant."""
+        return len(self._parked)
 
     def received(self, sender: int) -> None:
         """A block of that actor is here."""

@@ -92,6 +92,11 @@ class SeatRecorder:
         return not self._trains or self._block is not None
 
     @property
+    def is_granted(self) -> bool:
+        """Whether the next fragment has its grant, or needs none."""
+        return self._granted
+
+    @property
     def holds(self) -> bool:
         """Whether it has a grant, or a fragment that was started with one."""
         return self.channels.grants is not None and self._granted

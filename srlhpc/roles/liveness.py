@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from srlhpc.data.forgiving import Forgiving
+
+FEEL_AFTER_SECONDS = 15.0
+"""Of silence, from which on a rank's pulse is looked for."""
+FEEL_SECONDS = 5.0
+"""Between two looks for it."""
+LONGEST_WORK_SECONDS = 3600.0
+"""Of one piece of work without a report, be there a pulse or not: an endless loop computes, too."""
 
 
 @dataclass
@@ -32,6 +39,16 @@ class RankRecord:
     dead: bool = False
     cause: str = ""
     counters: dict[str, dict[str, float]] | None = None
+    idle_seconds: float = 0.0
+    """How long nothing of its work had moved at its last report."""
+    waits: dict[str, str] = field(default_factory=dict)
+    """Role label to what it waits for."""
+    worked_at: float = 0.0
+    """When it last showed that it works: by a report, or by a pulse where it cannot report."""
+    pulse: str = ""
+    """What the file of its pulse said when it was last read."""
+    felt_at: float = 0.0
+    """When that was."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +65,26 @@ class Liveness:
     """Finds dead ranks. Lists `exits/` and `failures/`, which need no message from the dying.
 
     A look costs two listings, whatever the number of ranks; only files of ranks that are not known to be dead are read.
+
+    Args:
+        records: of all ranks but the coordinator's.
+        exits: where wrappers write down how ranks ended.
+        failures: where ranks write down why they fail.
+        looks: forgives a file system that fails in passing; silence is found out all the same.
+        pulses: where ranks that are inside a long piece of work show that they compute (launch/pulse.py).
     """
 
     def __init__(
-        self, records: Sequence[RankRecord], exits: Path, failures: Path, looks: Forgiving | None = None
+        self,
+        records: Sequence[RankRecord],
+        exits: Path,
+        failures: Path,
+        looks: Forgiving | None = None,
+        pulses: Path | None = None,
     ) -> None:
-        """`looks` forgives a file system that fails in passing; silence is found out all the same."""
         self.records = list(records)
-        self._exits, self._failures, self._looks = exits, failures, looks or Forgiving()
+        self._exits, self._failures, self._pulses = exits, failures, pulses
+        self._looks = looks or Forgiving()
 
     @property
     def planned(self) -> int:
@@ -106,9 +135,28 @@ class Liveness:
         return Failure(record, f"ended with exit code {code} before the run did", "exit")
 
     def _silent(self, record: RankRecord, now: float) -> Failure | None:
-        if not record.reported or now - record.heard_at <= record.silence_limit_seconds:
+        if not record.reported:
             return None
-        return Failure(record, f"has been silent for {now - record.heard_at:.0f} s", "silence")
+        silent = now - record.heard_at
+        if silent > FEEL_AFTER_SECONDS:
+            self._feel(record, now)
+        quiet = min(silent, now - record.worked_at)
+        limit = record.silence_limit_seconds
+        if quiet <= limit and silent <= max(limit, LONGEST_WORK_SECONDS):
+            return None
+        return Failure(record, f"has been silent for {silent:.0f} s", "silence")
+
+    def _feel(self, record: RankRecord, now: float) -> None:
+        """Takes note of a pulse."""
+        if self._pulses is None or now - record.felt_at < FEEL_SECONDS:
+            return
+        record.felt_at = now
+        try:
+            pulse = (self._pulses / str(record.rank)).read_text()
+        except OSError:
+            return
+        if pulse != record.pulse:
+            record.pulse, record.worked_at = pulse, now
 
 
 def _failure_name(record: RankRecord) -> str:

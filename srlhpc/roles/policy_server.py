@@ -157,6 +157,14 @@ class ServedPolicy:
             self._requests.forget(address)
 
     @property
+    def waits_for(self) -> str:
+        """In words for people."""
+        if not self._waiting:
+            return "requests"
+        needed = min(int(message.header[RequestHeader.NEEDS_VERSION]) for message in self._waiting)
+        return f"version {needed} (has {self.version}, {len(self._waiting)} requests wait)"
+
+    @property
     def is_finished(self) -> bool:
         return self._requests.is_finished
 
@@ -216,6 +224,13 @@ class PolicyServer(Role):
             "batches": sum(policy.batches for policy in served),
             **self._time.counters(),
         }
+
+    @property
+    def moves(self) -> int:
+        return sum(policy.batches + policy.version for policy in self._policies.values())
+
+    def waits_for(self) -> str:
+        return ", ".join(f"{name} waits for {served.waits_for}" for name, served in self._policies.items())
 
     @property
     def is_done(self) -> bool:

@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from srlhpc.comm.channel import Inbox, Outbox
 from srlhpc.comm.protocol import Command, Report, read_text, write_text
 from srlhpc.roles.role import Role
+from srlhpc.roles.stillness import TOLD_SECONDS, Stillness, write_stacks
+
+_AWAY_SECONDS = 5.0
+"""Between two polls: longer means that the rank was inside a piece of work."""
 
 
 class CoordinatorSilentError(RuntimeError):
@@ -27,6 +31,8 @@ class Reporter(Role):
         addresses: rank to the addresses of its roles, to tell roles who is dead.
         interval_seconds: between reports without news; None: only with news (serial mode, where time must not matter).
         silence_seconds: how long the coordinator may take to answer.
+        clock: monotonic seconds.
+        stacks: writes down where all threads are.
     """
 
     label = "reporter"
@@ -42,6 +48,7 @@ class Reporter(Role):
         interval_seconds: float | None,
         silence_seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        stacks: Callable[[], None] = write_stacks,
     ) -> None:
         self._rank, self._roles = rank, roles
         self._reports, self._commands = reports, commands
@@ -49,6 +56,9 @@ class Reporter(Role):
         self._interval, self._silence = interval_seconds, silence_seconds
         self._clock = clock
         self._host, self._pid = socket.gethostname(), os.getpid()
+        self._stillness = Stillness(roles, clock, interval_seconds or 0.0)
+        self._stacks, self._wrote_stacks = stacks, False
+        self._polled_at = clock()
         self._sent_at = -1e9
         self._outstanding = False
         self._urgent = False
@@ -58,8 +68,10 @@ class Reporter(Role):
         self.may_exit = False
 
     def poll(self) -> bool:
+        now = self._clock()
+        away, self._polled_at = now - self._polled_at, now
         if self._outstanding:
-            return self._listen()
+            return self._listen(was_away=away > _AWAY_SECONDS)
         self._urgent = self.is_done or any(role.has_news for role in self._roles)
         if not self._urgent and not self._is_due():
             return False
@@ -80,13 +92,17 @@ class Reporter(Role):
             role.fill(report)
             report.counters[role.label] = role.counters()
         report.done = self.is_done
+        report.idle_seconds = self._stillness.look()
+        if report.idle_seconds >= TOLD_SECONDS:
+            report.waits = self._stillness.waits()
         return report
 
-    def _listen(self) -> bool:
+    def _listen(self, *, was_away: bool) -> bool:
         self._commands.poll()
         message = self._commands.take()
         if message is None:
-            if self._clock() - self._sent_at > self._silence:
+            # After a long piece of work the answer may be here and not yet moved: the next poll tells.
+            if self._clock() - self._sent_at > self._silence and not was_away:
                 raise CoordinatorSilentError(
                     f"the coordinator (rank 0) has not answered for {self._silence:.0f} s; it or its node is gone"
                 )
@@ -106,6 +122,9 @@ class Reporter(Role):
                 role.forget(addresses)
             role.obey(command)
         self.may_exit = command.exit
+        if command.stacks and not self._wrote_stacks:
+            self._stacks()
+        self._wrote_stacks = command.stacks
 
     def counters(self) -> dict[str, float]:
         return {}

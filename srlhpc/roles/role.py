@@ -35,6 +35,15 @@ class Role(ABC):
         """Whether the coordinator should hear at once, or the role waits for its answer."""
         return False
 
+    @property
+    def moves(self) -> int:
+        """Grows with everything that the role has done, in whatever unit; how a run that stands still is found."""
+        return 0
+
+    def waits_for(self) -> str:
+        """What the role waits for now, in words for people; empty if for nothing."""
+        return ""
+
     def obey(self, command: Command) -> None:
         """Takes note of what the coordinator wants."""
 

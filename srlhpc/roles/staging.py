@@ -73,6 +73,11 @@ class Staging:
         return self._blocks * self._columns
 
     @property
+    def blocks(self) -> int:
+        """K, blocks of a whole batch."""
+        return self._blocks
+
+    @property
     def is_full(self) -> bool:
         return self.filled == self._blocks
 

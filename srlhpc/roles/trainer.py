@@ -27,6 +27,7 @@ from srlhpc.policies.policy import Policy, write_vector
 from srlhpc.roles.batches import Batches
 from srlhpc.roles.checkpoint_part import Counters, checkpoint_part, counted, part_tensors
 from srlhpc.roles.grants import Granter
+from srlhpc.roles.hearing import Hearing
 from srlhpc.roles.part_copy import PartCopy
 from srlhpc.roles.parts import PartSender
 from srlhpc.roles.role import Role
@@ -52,6 +53,9 @@ class Source(Protocol):
     def publish(self, version: int, write: Callable[[NDArray[np.float32]], None]) -> bool: ...
 
     def poll(self) -> bool: ...
+
+    @property
+    def is_sending(self) -> bool: ...
 
     def forget(self, address: int) -> None: ...
 
@@ -120,6 +124,9 @@ class Trainer(Role):
         self._events: list[dict[str, Any]] = []
         self._steps_trained = 0
         self._empty_batches = 0
+        self._moves = 0
+        self._relief = 0
+        self._hearing = Hearing(clock)
         self._checkpoint_seconds = 0.0
         self._time = TimeUse(clock)
         self._life = self._live()
@@ -142,6 +149,7 @@ class Trainer(Role):
         if not self._ended:
             next(self._life, None)
         updating |= self._updating
+        self._moves += busy or updating
         seconds = self._time.spent("computing" if updating else "input")
         # What a GPU has computed is looked at without delay: it idles until then.
         return busy or seconds > _BUSY_SECONDS or (updating and self._on_gpu)
@@ -206,7 +214,7 @@ class Trainer(Role):
     def _live(self) -> Generator[None]:
         self._publish()
         while True:
-            while not self._stopping and (self._holding or self._at_limit or not self._batches.is_ready):
+            while not self._stopping and not self._may_go_on:
                 self._hand_over()
                 yield
             self._hand_over()
@@ -226,6 +234,10 @@ class Trainer(Role):
             elif full == self._reducer.trainers:
                 self._skip_empty_batch()
         yield from self._end()
+
+    @property
+    def _may_go_on(self) -> bool:
+        return self._batches.is_ready and not (self._holding or self._at_limit or self._hearing.is_due)
 
     def _agree(self, *flags: float) -> Generator[None, None, list[float]]:
         """Sums of the flags over all trainers. Others may have no batch yet, so a part that is asked for leaves now."""
@@ -258,10 +270,13 @@ class Trainer(Role):
             is_first_use=is_first_use,
         )
         lag = staged.lag(self.version)
+        begun = self._clock()
         self._updating = True
         metrics = yield from self._algorithm.update(batch)
         self._updating = False
         self._batches.end_use()
+        if not self._settings.holds:
+            self._hearing.ended(self._clock() - begun)
         self._totals.updates += 1
         self._totals.steps_used += steps
         if is_first_use:
@@ -329,8 +344,22 @@ class Trainer(Role):
         self._stopping |= command.stop
         self._asked = max(self._asked, command.checkpoint)
         self._written = max(self._written, command.written)
+        self._hearing.heard()
+        if command.relief > self._relief:
+            self._relief = command.relief
+            self._relieve()
         if not self._feeders and not self._stopping:
             raise ClusterError(f"every actor that feeds {self.label} is dead; the other trainers would wait for ever")
+
+    def _relieve(self) -> None:
+        """Nothing moves in the run: groups may go on beyond the limits; what a full batch has no room for is lost."""
+        if self._granter is not None:
+            self._granter.grant_all(self.version)
+        while self._batches.gathered.is_full and (block := self._blocks.take()) is not None:
+            if self._granter is not None:
+                self._granter.received(block.sender)
+            self._lose(block.fields["valid"].shape[1] * block.fields["valid"].shape[2])
+            self._blocks.release(block)
 
     def forget(self, addresses: Collection[int]) -> None:
         self._feeders.difference_update(addresses)
@@ -342,6 +371,7 @@ class Trainer(Role):
             self._granter.forget(addresses)
 
     def fill(self, report: Report) -> None:
+        self._hearing.reported()
         if self._parts is not None:
             report.updates.extend(self._events)
         self._events.clear()
@@ -365,6 +395,23 @@ class Trainer(Role):
     @property
     def is_done(self) -> bool:
         return self._ended
+
+    @property
+    def moves(self) -> int:
+        # An update that is under way always moves: it computes, or other trainers do.
+        if self._source is not None and self._source.is_sending:
+            self._moves += 1
+        return self._moves
+
+    def waits_for(self) -> str:
+        if self._updating or self._ended:
+            return ""
+        gathered = self._batches.gathered
+        if gathered.is_full:
+            text = "waits for the other trainers or the coordinator, its batch is full"
+        else:
+            text = f"waits for blocks, has {gathered.filled} of {gathered.blocks}"
+        return text + (f", and {self._granter.asking} groups ask it for grants" if self._granter is not None else "")
 
     def save_state(self) -> Mapping[str, Any]:
         """The order of asking for grants, and a batch that has uses left."""

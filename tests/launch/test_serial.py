@@ -12,7 +12,9 @@ from srlhpc.data.atomic import read_json
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.serial import run_serial
 from srlhpc.roles.actor import StepError
+from srlhpc.roles.grants import Granter
 from srlhpc.roles.progress import Progress
+from srlhpc.roles.stillness import StandstillError
 from tests.finding import KEYS
 from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
 from tests.launch.test_exact_resume import differences
@@ -239,6 +241,17 @@ def test_stop_in_the_mailbox_interrupts_after_an_update_and_writes_a_checkpoint(
     updates = (read_json(paths.status) or {})["updates"]
     assert 1 <= updates < 100_000
     assert tree_of(paths, updates)["meta"]["updates"] == updates
+
+
+def test_run_that_stands_still_says_who_waits_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("srlhpc.launch.serial_pause.STANDSTILL_SECONDS", 0.05)
+    monkeypatch.setattr(Granter, "grant", lambda *_: False)
+    job = settings(CATCH, stop={"updates": 5})
+    paths = make_run(tmp_path, job)
+    attempt, _ = make_attempt(paths, job)
+    with pytest.raises(StandstillError, match="actor-0: group 0 waits for a grant of default"):
+        run_serial(paths, attempt)
+    assert "run_serial" in attempt.stacks.read_text()
 
 
 def test_run_goes_on_with_other_groups_by_new_episodes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

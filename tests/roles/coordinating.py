@@ -65,12 +65,13 @@ class Coordinating:
         restored: Mapping[str, Any] | None = None,
         checkpoint_seconds: float | None = None,
         first_checkpoint: bool = False,
+        may_relieve: bool = False,
         is_evaluated: bool = False,
     ) -> None:
         self.now = 1000.0
         self.folder = folder
-        for name in ("exits", "failures", "control", "checkpoints"):
-            (folder / name).mkdir()
+        for name in ("exits", "failures", "pulses", "control", "checkpoints"):
+            (folder / name).mkdir(parents=True)
         fabric = InProcessFabric()
         reports = {rank: Link(Stream.REPORTS, rank, 0) for rank in LABELS}
         commands = {rank: Link(Stream.COMMANDS, 0, rank) for rank in LABELS}
@@ -112,12 +113,13 @@ class Coordinating:
             ),
             fabric.inbox(list(reports.values()), TEXT, pool=6),
             {rank: fabric.outbox(link, TEXT, slots=2, synchronous=False) for rank, link in commands.items()},
-            Liveness(self.records, folder / "exits", folder / "failures"),
+            Liveness(self.records, folder / "exits", folder / "failures", pulses=folder / "pulses"),
             self.progress,
             self.checkpointing,
             checkpoint_seconds=checkpoint_seconds,
             first_checkpoint=first_checkpoint,
             timing=LiveTiming("server"),
+            may_relieve=may_relieve,
             clock=lambda: self.now,
         )
         self._parts_sent = 0

@@ -34,6 +34,7 @@ class System:
         trainers: of each policy.
         has_order: groups get policies one after the other; otherwise they ask for all at once and always wait.
         deaths: groups that may die at any time, the last one of each trainer excepted.
+        relieves: where nothing moves, all trainers grant all that is asked and drop what a full batch has no room for.
     """
 
     lengths: Mapping[str, int]
@@ -43,6 +44,7 @@ class System:
     trainers: int = 1
     has_order: bool = True
     deaths: int = 0
+    relieves: bool = False
 
     def __post_init__(self) -> None:
         assert set(self.lengths) == set(self.lags) == set(self.batch)
@@ -59,12 +61,15 @@ class System:
 
     def successors(self, state: State) -> Iterator[tuple[str, State]]:
         """Everything that can happen next, and what it is called."""
-        for group, seats in enumerate(state[0]):
-            if seats is not None:
-                yield from self._of_group(state, group)
-        yield from self._of_trainers(state)
+        found = [found for group in range(self.groups) for found in self._of_group(state, group)]
+        found += self._of_trainers(state)
+        yield from found
+        if self.relieves and not any(name != "death" for name, _ in found):
+            yield "relief", self._relieved(state)
 
     def _of_group(self, state: State, group: int) -> Iterator[tuple[str, State]]:
+        if state[0][group] is None:
+            return
         yield from self._granted(state, group)
         if all(seat is not None and seat[0] == OPEN for seat in state[0][group]):
             yield "step", self._stepped(state, group)
@@ -154,6 +159,22 @@ class System:
                 _, steps, age = seats[place]
                 groups = _put(groups, group, _put(seats, place, (OPEN, steps, min(age + 1, most))))
         return groups, trainers
+
+    def _relieved(self, state: State) -> State:
+        groups, trainers = state
+        for place, policy in enumerate(self.policies):
+            for trainer in range(place * self.trainers, (place + 1) * self.trainers):
+                started, gathered, waiting = trainers[trainer]
+                if gathered == self.batch[policy]:
+                    trainers = _put(trainers, trainer, (started - len(waiting), gathered, ()))
+            for group, seats in enumerate(groups):
+                if seats is None or seats[place] is None or seats[place][0] != ASKED:
+                    continue
+                trainer = self._trainer(place, group)
+                started, gathered, waiting = trainers[trainer]
+                trainers = _put(trainers, trainer, (started + 1, gathered, waiting))
+                groups = _put(groups, group, _put(seats, place, (OPEN, 0, 0)))
+        return tuple(seats and self._asking(seats) for seats in groups), trainers
 
     def _may_die(self, groups: State, group: int) -> bool:
         left = [seats is not None for seats in groups]

@@ -20,7 +20,13 @@ def system(lengths: Sequence[int], **changes: Any) -> System:
     return System(dict(zip(names, lengths, strict=True)), **settings)
 
 
-SYSTEMS = {
+RELIEVED = {
+    "two trainers, 2 and 3": system([2, 3], trainers=2, batch=[2, 1], relieves=True),
+    "two trainers, groups that die": system([1, 3], trainers=2, groups=4, deaths=2, relieves=True),
+}
+"""Fragments that are dropped or lost at one trainer leave it short of what the other waits for."""
+
+SYSTEMS = RELIEVED | {
     "equal lengths": system([1, 1]),
     "one divides the other": system([2, 1], groups=3),
     "batches of two": system([1, 2], groups=3, batch=[2, 2]),
@@ -34,7 +40,6 @@ SYSTEMS = {
     "the longer without a limit": system([2, 3], lags=[0, None]),
     "groups that die": system([2, 3], groups=3, deaths=2),
     "two trainers": system([1, 2], trainers=2, groups=4, batch=[2, 1]),
-    "two trainers, groups that die": system([1, 2], trainers=2, groups=4, deaths=2),
 }
 
 
@@ -54,6 +59,11 @@ def test_groups_that_take_policies_in_any_order_can_stand_still(name: str) -> No
     known = SYSTEMS[name]
     explored = explore(System(**vars(known) | {"has_order": False}))
     assert explored.stuck
+
+
+@pytest.mark.parametrize("name", RELIEVED)
+def test_several_trainers_of_several_policies_need_relief(name: str) -> None:
+    assert explore(System(**vars(RELIEVED[name]) | {"relieves": False})).stuck
 
 
 def test_longest_fragments_come_first_and_names_decide_between_equals() -> None:

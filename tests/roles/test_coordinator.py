@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from srlhpc.comm.protocol import Command
 from srlhpc.roles.coordinator import ENDING_LIMIT_SECONDS, StepLostError
 from srlhpc.roles.run_files import cut_metrics
+from srlhpc.roles.stillness import RELIEF_SECONDS, STANDSTILL_SECONDS
 from tests.roles.coordinating import SILENCE_SECONDS, TRAINER, Coordinating, episode, update
 
 # --- stopping ------------------------------------------------------------------------------------------------------
@@ -190,6 +193,136 @@ def test_rank_that_does_not_end_in_time_fails_the_run_by_name(tmp_path: Path) ->
     with pytest.raises(StepLostError, match=r"did not end within 60 s of being asked to: actor-1$"):
         run.wait(ENDING_LIMIT_SECONDS + 1)
     assert run.outcome["reason"] == "stuck"
+
+
+@pytest.mark.parametrize("late", [TRAINER, 2])
+def test_rank_that_works_is_waited_for_at_the_end_however_long_it_takes(tmp_path: Path, late: int) -> None:
+    run = Coordinating(tmp_path, {"updates": 1})
+    run.all_report()
+    run.update(1)
+    run.send_part(1, 1)
+    for _ in range(20):
+        run.wait(20)
+        for rank in run.ranks:
+            run.report(rank, done=rank != late)
+    run.end_ranks()
+    assert run.outcome["state"] == "finished"
+
+
+def test_rank_that_cannot_report_is_waited_for_at_the_end_while_it_has_a_pulse(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 1})
+    run.all_report()
+    run.update(1)
+    for beat in range(20):
+        (tmp_path / "pulses" / str(TRAINER)).write_text(f"{beat}")
+        run.wait(20)
+        for rank in (2, 3):
+            run.report(rank, done=True)
+    run.report(TRAINER)
+    run.end()
+    assert run.outcome["state"] == "finished"
+
+
+def test_rank_that_reports_and_does_nothing_is_not_waited_for_at_the_end(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 1})
+    run.all_report()
+    run.update(1)
+    run.send_part(1, 1)
+
+    def wait_for_ever() -> None:
+        for second in range(70):
+            run.wait(1)
+            for rank in run.ranks:
+                run.report(rank, done=rank != 3, idle_seconds=float(second))
+
+    with pytest.raises(StepLostError, match="did not end within 60 s of being asked to: actor-1$"):
+        wait_for_ever()
+    assert run.outcome["reason"] == "stuck"
+
+
+# --- standstills ---------------------------------------------------------------------------------------------------
+
+
+class Still:
+    """A run whose ranks report every second that nothing moves."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.run = Coordinating(folder, **settings)
+        self.run.all_report()
+        self.run.update(4)
+        self.second = 0
+        self.busy: dict[int, float] = {}
+        """Rank to the idle seconds that it reports instead."""
+        self.commands: dict[int, Command] = {}
+
+    def pass_by(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.second += 1
+            self.run.wait(1)
+            for rank in self.run.ranks:
+                idle = self.busy.get(rank, float(self.second))
+                waits = {f"role-{rank}": "waits for a grant"}
+                self.commands[rank] = self.run.report(rank, idle_seconds=idle, waits=waits)
+
+
+def test_standstill_ends_the_run_within_a_minute_with_who_waits_and_the_stacks_of_all(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    still = Still(tmp_path)
+    still.pass_by(int(STANDSTILL_SECONDS) - 1)
+    assert not any(command.stacks for command in still.commands.values())
+    with pytest.raises(StepLostError, match="although all ranks report: role-1, role-2, role-3: waits for a grant"):
+        still.pass_by(20)
+    assert still.second < 60
+    assert all(command.stacks for command in still.commands.values())
+    assert still.run.outcome["reason"] == "standstill"
+    assert "test_coordinator.py" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("rank", [TRAINER, 2])
+def test_rank_that_works_is_no_standstill(tmp_path: Path, rank: int) -> None:
+    still = Still(tmp_path)
+    still.busy[rank] = 0.5
+    still.pass_by(200)
+    assert still.run.status["state"] == "running"
+
+
+def test_rank_that_is_inside_a_piece_of_work_is_no_standstill(tmp_path: Path) -> None:
+    still = Still(tmp_path)
+    for record in still.run.records:
+        record.silence_limit_seconds = 1e9
+    del still.run.ranks[TRAINER]
+    still.pass_by(200)
+    assert still.run.status["state"] == "running"
+
+
+def test_run_that_moves_again_is_not_ended(tmp_path: Path) -> None:
+    still = Still(tmp_path)
+    still.pass_by(int(STANDSTILL_SECONDS) + 2)
+    assert still.commands[2].stacks
+    still.busy[2] = 0.0
+    still.pass_by(100)
+    assert not still.commands[2].stacks
+
+
+def test_dead_rank_does_not_hide_a_standstill(tmp_path: Path) -> None:
+    still = Still(tmp_path)
+    (tmp_path / "exits" / "3").write_text("137 1.0")
+    still.run.wait(1)
+    del still.run.ranks[3]
+    with pytest.raises(StepLostError, match="nothing has moved"):
+        still.pass_by(59)
+
+
+def test_trainers_that_may_wait_for_each_other_are_relieved_long_before(tmp_path: Path) -> None:
+    still = Still(tmp_path, may_relieve=True)
+    still.pass_by(int(RELIEF_SECONDS) + 2)
+    assert still.commands[TRAINER].relief == 1
+    still.pass_by(int(RELIEF_SECONDS))
+    assert still.commands[TRAINER].relief == 2
+    other = Still(tmp_path / "one trainer")
+    other.pass_by(20)
+    assert other.commands[TRAINER].relief == 0
 
 
 # --- checkpoints ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.roles.liveness import Liveness, RankRecord
+from srlhpc.roles.liveness import LONGEST_WORK_SECONDS, Liveness, RankRecord
 
 
 def watching(folder: Path, ranks: int) -> Liveness:
@@ -52,3 +52,27 @@ def test_silence_is_found_where_the_folders_cannot_be_listed(tmp_path: Path) -> 
     liveness = Liveness([record], tmp_path / "away", tmp_path / "away")
     assert liveness.look(299.0) == []
     assert [failure.kind for failure in liveness.look(301.0)] == ["silence"]
+
+
+def feeling(folder: Path) -> tuple[Liveness, Path]:
+    """Of one rank, an actor that was heard of at 0; and the file of its pulse."""
+    record = RankRecord(1, "actor-0", False, 1, 300.0, 0.0, reported=True)
+    return Liveness([record], folder / "away", folder / "away", pulses=folder), folder / "1"
+
+
+def test_rank_inside_a_long_piece_of_work_is_not_silent_while_it_has_a_pulse(tmp_path: Path) -> None:
+    liveness, pulse = feeling(tmp_path)
+    for second in range(0, 1200, 10):
+        pulse.write_text(f"{second}")
+        assert liveness.look(float(second)) == []
+    assert liveness.look(1480.0) == []
+    assert [failure.message for failure in liveness.look(1500.0)] == ["has been silent for 1500 s"]
+
+
+def test_rank_that_computes_for_ever_counts_as_dead_in_the_end(tmp_path: Path) -> None:
+    liveness, pulse = feeling(tmp_path)
+    found: list[float] = []
+    for second in range(0, 4000, 10):
+        pulse.write_text(f"{second}")
+        found += [float(second) for _ in liveness.look(float(second))]
+    assert found == [LONGEST_WORK_SECONDS + 10]

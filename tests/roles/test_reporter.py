@@ -21,6 +21,14 @@ class FakeRole(Role):
         self.news = self.done = False
         self.heard: list[Command] = []
         self.forgotten: list[int] = []
+        self.moved = 0
+
+    @property
+    def moves(self) -> int:
+        return self.moved
+
+    def waits_for(self) -> str:
+        return "waits for a miracle"
 
     def poll(self) -> bool:
         return False
@@ -51,6 +59,7 @@ class Rank:
 
     def __init__(self, interval_seconds: float | None = 1.0) -> None:
         self.now = 0.0
+        self.stacks: list[float] = []
         self.role = FakeRole()
         fabric = InProcessFabric()
         reports, commands = Link(Stream.REPORTS, 4, 0), Link(Stream.COMMANDS, 0, 4)
@@ -65,6 +74,7 @@ class Rank:
             interval_seconds=interval_seconds,
             silence_seconds=60.0,
             clock=lambda: self.now,
+            stacks=lambda: self.stacks.append(self.now),
         )
 
     def poll(self) -> dict[str, Any] | None:
@@ -167,6 +177,55 @@ def test_silence_counts_only_while_an_answer_is_due() -> None:
     rank = Rank(interval_seconds=None)
     rank.now = 1e6
     assert rank.poll() is None
+
+
+def test_answer_that_came_during_a_long_piece_of_work_is_found_by_the_next_poll() -> None:
+    rank = Rank()
+    rank.poll()
+    rank.now = 600.0
+    assert rank.poll() is None
+    rank.answer()
+    rank.now += 1.0
+    assert rank.poll() is not None
+
+
+def reports(rank: Rank, seconds: int) -> dict[str, Any]:
+    """The last of the reports of so many seconds."""
+    found: dict[str, Any] | None = None
+    for _ in range(seconds):
+        rank.now += 1.0
+        found = rank.poll()
+        rank.answer()
+    assert found is not None
+    return found
+
+
+def test_report_says_how_long_nothing_has_moved_and_what_is_waited_for() -> None:
+    rank = Rank()
+    reports(rank, 1)
+    rank.role.moved = 1
+    report = reports(rank, 1)
+    assert (report["idle_seconds"], report["waits"]) == (0.0, {})
+    report = reports(rank, 7)
+    assert (report["idle_seconds"], report["waits"]) == (7.0, {"actor-0": "waits for a miracle"})
+    rank.role.moved = 2
+    assert reports(rank, 1)["idle_seconds"] == 0.0
+
+
+def test_time_in_which_the_rank_was_stopped_is_no_idle_time() -> None:
+    rank = Rank()
+    reports(rank, 3)
+    rank.now += 1000.0
+    assert reports(rank, 1)["idle_seconds"] < 10.0
+
+
+def test_stacks_are_written_once_when_they_are_asked_for() -> None:
+    rank = Rank()
+    for _ in range(3):
+        rank.now += 1.0
+        rank.poll()
+        rank.answer(stacks=True)
+    assert rank.stacks == [1.0]
 
 
 def test_report_that_does_not_fit_is_refused() -> None:

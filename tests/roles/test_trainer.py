@@ -649,3 +649,111 @@ def test_report_when_the_coordinator_was_slow_tells_the_newest_updates_only() ->
         training.poll()
     told = [event["updates"] for event in training.report().updates]
     assert told == list(range(4, MOST_EVENTS + 4))
+
+
+# --- long updates and standstills ------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Seconds that a test lets pass."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def after_an_update(clock: Clock, seconds: float, **settings: Any) -> Training:
+    """A trainer that has made one update, which took so long, and has the next batch."""
+    training = Training(clock=clock, **settings)
+    for _ in range(2):
+        training.send(0)
+        training.send(1)
+        training.poll(1)
+    clock.now += seconds
+    training.poll()
+    return training
+
+
+def test_stop_that_came_in_a_long_update_is_heard_before_the_next() -> None:
+    training = after_an_update(Clock(), 90.0)
+    assert training.trainer.version == 1
+    # A command that was under way says nothing of the update.
+    training.obey()
+    training.poll()
+    assert training.trainer.version == 1
+    assert training.report().updates
+    training.obey(stop=True)
+    training.poll()
+    training.say_last()
+    training.poll()
+    assert (training.trainer.is_done, training.trainer.version) == (True, 1)
+
+
+def test_trainer_that_has_heard_goes_on() -> None:
+    training = after_an_update(Clock(), 90.0)
+    training.report()
+    training.obey()
+    training.poll()
+    assert training.trainer.version == 2
+
+
+def test_coordinator_that_does_not_answer_holds_up_training_for_a_tenth_of_the_time_at_most() -> None:
+    clock = Clock()
+    training = after_an_update(clock, 90.0)
+    clock.now += 8.9
+    training.poll()
+    assert training.trainer.version == 1
+    clock.now += 0.2
+    training.poll()
+    assert training.trainer.version == 2
+
+
+@pytest.mark.parametrize(("seconds", "holds"), [(0.5, False), (90.0, True)])
+def test_after_a_short_update_and_in_serial_runs_nobody_waits(seconds: float, holds: bool) -> None:
+    assert after_an_update(Clock(), seconds, holds=holds).trainer.version == 2
+
+
+def test_update_moves_while_it_goes_on_and_a_trainer_that_waits_does_not() -> None:
+    training = Training()
+    training.poll()
+    before = training.trainer.moves
+    training.poll()
+    assert training.trainer.moves == before
+    assert training.trainer.waits_for() == "waits for blocks, has 0 of 2"
+    training.send(0)
+    training.send(1)
+    training.poll(3)
+    seen = training.trainer.moves
+    training.poll(2)
+    assert training.trainer.moves == seen + 2
+    assert training.trainer.waits_for() == ""
+
+
+def test_relief_grants_beyond_the_limit_and_makes_room_where_a_batch_is_full() -> None:
+    first, second, _ = two(strict=True)
+    for actor in (0, 1):
+        first.ask(actor)
+    first.poll()
+    assert [first.granted(actor) for actor in (0, 1)] == [0, 0]
+    for _ in range(2):
+        first.send(0)
+        first.send(1)
+        first.poll()
+        first.ask(0)
+    first.poll()
+    assert first.granted(0) is None
+    first.obey(relief=1)
+    assert first.granted(0) == 0
+    first.poll()
+    assert first.trainer.counters()["dropped_fragments"] == 2 * E * A
+    first.ask(1)
+    first.obey(relief=1)
+    first.poll()
+    assert first.granted(1) is None
+    second.send(0)
+    second.send(1)
+    for _ in range(30):
+        first.poll(1)
+        second.poll(1)
+    assert first.trainer.version == 1

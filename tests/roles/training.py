@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ class Training:
         queue: int | None = None,
         max_policy_lag: int | None = None,
         lane: Lane | None = None,
+        clock: Callable[[], float] = time.perf_counter,
         **settings: Any,
     ) -> None:
         fabric = InProcessFabric()
@@ -151,6 +153,7 @@ class Training:
             counters=Counters(),
             feeders=ACTORS,
             part_copy=PartCopy(part_tensors(self.policy, self.algorithm), lane) if lane is not None else None,
+            clock=clock,
         )
         self.sent: list[dict[str, Any]] = []
         self._random = np.random.default_rng(1)
