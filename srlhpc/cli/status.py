@@ -17,6 +17,7 @@ from srlhpc.cli.options import open_root, root_option, say
 from srlhpc.data.score import EPISODES_IN_MEAN
 from srlhpc.launch.closed_runs import closed_runs
 from srlhpc.launch.jobs import SlurmJobs
+from srlhpc.launch.lag_text import lag_hints, lag_lines
 from srlhpc.launch.progress_line import duration_text
 from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence, silent_ranks
 from srlhpc.launch.rundir import RunPaths
@@ -108,7 +109,7 @@ def _width() -> int | None:
 def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list[str]:
     """The states as lines with aligned columns, remarks below.
 
-    Of a single run also the statistics of its last episodes and what its roles' time goes into.
+    Of a single run also the statistics of its last episodes, what its roles' time goes into, and how old its data is.
 
     Args:
         states: of the runs.
@@ -119,7 +120,7 @@ def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list
     shown = _shown(widths, width)
     lines = ["  ".join(row[column].ljust(widths[column]) for column in shown).rstrip() for row in rows]
     if len(states) == 1:
-        lines += [*_episode_lines(states[0], width), *timing_lines(states[0])]
+        lines += [*_episode_lines(states[0], width), *timing_lines(states[0]), *_lag_lines(states[0])]
     return lines + [remark for state in states for remark in _remarks(state)]
 
 
@@ -163,6 +164,10 @@ def _episode_lines(state: Mapping[str, Any], width: int | None) -> list[str]:
         subsequent_indent="    ",
         break_long_words=False,
     )
+
+
+def _lag_lines(state: Mapping[str, Any]) -> list[str]:
+    return [f"  policy lag of {line}" for line in lag_lines(state)] + [f"  {hint}" for hint in lag_hints(state)]
 
 
 def _remarks(state: Mapping[str, Any]) -> list[str]:

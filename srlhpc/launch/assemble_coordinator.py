@@ -11,6 +11,7 @@ from typing import Any
 import srlhpc
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.checkpoints import checkpoint_folder
+from srlhpc.launch.lag_text import lag_advice
 from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.wiring import Wiring
@@ -19,7 +20,7 @@ from srlhpc.roles.coordinator import LAST_CHECKPOINT_SECONDS, Coordinator, Coord
 from srlhpc.roles.live_timing import LiveTiming
 from srlhpc.roles.liveness import Liveness, RankRecord, silence_limit
 from srlhpc.roles.parts import PartReceiver
-from srlhpc.roles.progress import Progress
+from srlhpc.roles.progress import LagLimit, Progress
 from srlhpc.roles.reporter import Reporter
 from srlhpc.roles.role import Role
 from srlhpc.roles.run_files import RunFiles, cut_metrics
@@ -44,7 +45,14 @@ def build_coordinator(
     now = time.monotonic()
     meta = (restored or {}).get("meta", {})
     progress = Progress(
-        plan.trained_policies[0], plan.spaces.frames_per_step, now, meta, is_evaluated=bool(plan.named("evaluator"))
+        plan.trained_policies[0],
+        plan.spaces.frames_per_step,
+        now,
+        meta,
+        is_evaluated=bool(plan.named("evaluator")),
+        lag_limits={
+            policy: LagLimit(plan.max_policy_lag(policy), lag_advice(plan, policy)) for policy in plan.trained_policies
+        },
     )
     cut_metrics(paths.metrics, progress.steps if restored is not None else 0)
     described = read_json(attempt.attempt) or {}

@@ -193,8 +193,7 @@ class LearningRoles:
         return Batches(
             [Staging(layout, blocks, columns, device, lane) for _ in range(spec.buffers)],
             uses=spec.uses,
-            # A serial run's tighter limit is only on starts: what starts beyond it is trained all the same.
-            max_policy_lag=plan.spec.policies[name].max_policy_lag,
+            max_policy_lag=plan.oldest_trained(name),
             queue=spec.queue,
         )
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.checkpoints import last_checkpoint
 from srlhpc.launch.failures import Failure, failures
+from srlhpc.launch.lag_text import lag_hints
 from srlhpc.launch.progress_line import progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 
@@ -93,6 +94,7 @@ def summary(paths: RunPaths, outcome: Outcome) -> str:
     if status:
         lines.append(progress_text(status))
         lines += [f"limit: {status['bottleneck']}"] if status.get("bottleneck") else []
+        lines += lag_hints(status)
     lines.append(f"run {paths.name} in {paths.folder}; {last_checkpoint(paths)}")
     if outcome.state == "failed":
         lines.append(f"more: srlhpc why {paths.name}; go on: srlhpc resume {paths.name}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 from srlhpc.environment import Spaces
 from srlhpc.launch.ranks import SERIAL_CHECKPOINT_UPDATES, Plan, RoleName, RolePlan, Seat
@@ -27,14 +28,8 @@ def plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> Plan:
         UserError: agents without a policy, a batch that no whole number of blocks makes, too few groups, ...
     """
     seats = tuple(_seats(spec, spaces))
-    made = Plan(
-        spec,
-        spaces,
-        serial,
-        _roles(spec, seats, serial),
-        seats,
-        tuple([*_notes(spec, serial), *_lag_notes(spec, seats, serial)]),
-    )
+    made = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
+    made = replace(made, notes=(*_notes(spec, serial), *_lag_notes(made)))
     for policy in made.trained_policies:
         _check_batch(made, policy)
     for seat in seats:
@@ -143,12 +138,12 @@ def _notes(spec: ExperimentSpec, serial: bool) -> list[str]:
     return notes
 
 
-def _lag_notes(spec: ExperimentSpec, seats: Sequence[Seat], serial: bool) -> Iterator[str]:
+def _lag_notes(made: Plan) -> Iterator[str]:
     """Which policies of several start fragments beyond their limit, lest groups wait in a circle."""
     limited = {
-        seat.policy: spec.policies[seat.policy].batch.fragment_steps
-        for seat in seats
-        if seat.trained and (serial or spec.policies[seat.policy].max_policy_lag is not None)
+        policy: made.spec.policies[policy].batch.fragment_steps
+        for policy in made.trained_policies
+        if made.max_policy_lag(policy) is not None
     }
     for policy in must_not_wait(limited):
         yield (

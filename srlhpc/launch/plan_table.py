@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from srlhpc.launch.lag_text import lag_plan
 from srlhpc.launch.ranks import SENDING_SLOTS, Plan, RankPlan
 
 
@@ -49,6 +50,7 @@ def plan_table(made: Plan) -> str:
                 f"  batch: {made.batch_blocks(seat.policy)} blocks a trainer; pool of "
                 f"{made.pool_slots(seat.policy)} slots"
             )
+            lines.append(f"  {lag_plan(made, seat.policy)}")
     lines.append(f"descriptors: about {30 + len(made.ranks)} per rank")
     lines.extend(f"note: {note}" for note in made.notes)
     return "\n".join(lines)

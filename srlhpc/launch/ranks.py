@@ -12,6 +12,8 @@ from srlhpc.comm.channel import Link, Stream
 from srlhpc.data.blocks import PolicyShapes, block_layout, reply_layout, request_layout
 from srlhpc.data.layout import Layout
 from srlhpc.environment import Spaces
+from srlhpc.launch.lag_limits import auto_policy_lag, lag_without_limit
+from srlhpc.roles.acquisition import must_not_wait
 from srlhpc.specs.experiment import ExperimentSpec
 
 RoleName = Literal["coordinator", "trainer", "policy_server", "evaluator", "actor"]
@@ -192,9 +194,42 @@ class Plan:
         return bool(self.trainers(policy)) and self.max_policy_lag(policy) is not None
 
     def max_policy_lag(self, policy: str) -> int | None:
-        """In updates; in a serial run only what comes from using a batch again."""
-        spec = self.spec.policies[policy]
-        return spec.batch.uses - 1 if self.serial else spec.max_policy_lag
+        """In updates; None for no limit. In a serial run it is only what comes from using a batch again."""
+        return self.spec.policies[policy].batch.uses - 1 if self.serial else self.oldest_trained(policy)
+
+    def oldest_trained(self, policy: str) -> int | None:
+        """The lag above which a fragment is dropped; None for none.
+
+        A serial run's tighter limit is only on starts: what starts beyond it is trained all the same.
+        """
+        lag = self.spec.policies[policy].max_policy_lag
+        if lag != "auto":
+            return lag
+        return None if self.serial else self.auto_policy_lag(policy)
+
+    def auto_policy_lag(self, policy: str) -> int | None:
+        """What `max_policy_lag: auto` stands for.
+
+        No limit with a queue, whose batches are meant to become old, and where groups must not wait for the policy's
+        fragments, which then would be dropped.
+        """
+        batch = self.spec.policies[policy].batch
+        lengths = {name: self.spec.policies[name].batch.fragment_steps for name in self.trained_policies}
+        if batch.queue is not None or policy in must_not_wait(lengths):
+            return None
+        return auto_policy_lag(self.fragments_in_play(policy), batch.fragments, batch.uses)
+
+    def fragments_in_play(self, policy: str) -> int:
+        """Fragments that the actors of one trainer fill at the same time; of the trainer with most."""
+        groups = max((len(self.groups_fed(trainer)) for trainer in self.trainers(policy)), default=0)
+        return groups * self.block_fragments(policy)
+
+    def lag_without_limit(self, policy: str) -> int:
+        """The lag that only slots bound, where the trainer is slower than its actors."""
+        batch, trainer = self.spec.policies[policy].batch, self.trainers(policy)[0]
+        feeding = dict.fromkeys(actor for actor, _ in self.groups_fed(trainer))
+        slots = self.pool_slots(policy) + sum(self.outbox_slots(actor, trainer) for actor in feeding)
+        return lag_without_limit(self.block_fragments(policy), slots, batch.fragments, batch.uses)
 
     # --- layouts and memory --------------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
         "attempt": number,
         **{key: status.get(key, 0) for key in _COUNTERS},
         **{key: status.get(key) for key in _MEASURES},
+        "policy_lag": status.get("policy_lag", {}),
         "episode": status.get("episode", {}),
         "roles": status.get("roles", {}),
         "timing": status.get("timing", {}),

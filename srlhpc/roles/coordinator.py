@@ -361,6 +361,7 @@ class Coordinator(Role):
             "reason": ended.reason if ended else None,
             "attempt": self._attempt,
             **summary,
+            "policy_lag": self._progress.lags(),
             **timing,
             "ranks_planned": self._liveness.planned,
             "ranks_alive": self._liveness.alive,

@@ -5,11 +5,20 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from srlhpc.data.score import EPISODES_IN_MEAN, Score
 
 _RATE_WINDOW_SECONDS = 10.0
+
+
+class LagLimit(NamedTuple):
+    """What bounds the policy lag of a policy."""
+
+    limit: int | None
+    """In updates; None for no limit."""
+    advice: str | None
+    """Which setting makes data newer; None where its age was chosen."""
 
 
 class Progress:
@@ -21,6 +30,7 @@ class Progress:
         now: seconds on the caller's clock.
         restored: what `to_meta` gave, from the checkpoint that this attempt goes on from.
         is_evaluated: whether there are evaluators; what they find then decides which checkpoint is best.
+        lag_limits: of every trained policy; where none is given, nothing is said of the policy lag by policy.
     """
 
     def __init__(
@@ -31,6 +41,7 @@ class Progress:
         restored: Mapping[str, Any] | None = None,
         *,
         is_evaluated: bool = False,
+        lag_limits: Mapping[str, LagLimit] | None = None,
     ) -> None:
         meta = restored or {}
         self._policy = policy
@@ -43,6 +54,7 @@ class Progress:
         self._policy_returns = {name: _window(kept) for name, kept in meta.get("policy_returns", {}).items()}
         self._statistics = {name: _window(kept) for name, kept in meta.get("statistics", {}).items()}
         self.updates_of: dict[str, dict[str, Any]] = {}
+        self._lag_limits = lag_limits or {}
         self._is_evaluated = is_evaluated
         self.evaluation: dict[str, Any] = dict(meta.get("evaluation", {})) if is_evaluated else {}
         self.updates = int(meta.get("updates", 0))
@@ -128,6 +140,14 @@ class Progress:
             "policy_lag_max": lag[2],
             "seconds": self.seconds(now),
             "episode": {name: _mean(values) for name, values in self._statistics.items()},
+        }
+
+    def lags(self) -> dict[str, dict[str, Any]]:
+        """How old the data of each policy's last update was, in updates, and what bounds it."""
+        return {
+            name: {**dict(zip(("min", "mean", "max"), update["lag"], strict=True)), **self._lag_limits[name]._asdict()}
+            for name, update in self.updates_of.items()
+            if name in self._lag_limits
         }
 
     def details(self) -> dict[str, Any]:

@@ -81,10 +81,11 @@ class PolicySpec(Spec):
     """What one update learns from."""
     normalize: NormalizeSpec = NormalizeSpec()
     """Running normalisation."""
-    max_policy_lag: NonNegativeInt | None = None
+    max_policy_lag: NonNegativeInt | Literal["auto"] | None = "auto"
     """Fragments start only when none of them need be more updates old than this when trained, and one that is older
-    all the same is dropped; 0: data is never older than the parameters it trains; null: only backpressure limits the
-    lag."""
+    all the same is dropped. 0: data is never older than the parameters it trains, and actors wait during updates. auto:
+    the least at which all actors fill fragments while a batch is trained; 1 where their fragments fit one batch, and no
+    limit with batch.queue. null: only backpressure limits the lag, to a few batches that wait in slots."""
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -100,10 +101,10 @@ class PolicySpec(Spec):
                 *("batch", "burn_in_steps"),
             )
         self._check_chunks()
-        if self.max_policy_lag is not None and self.max_policy_lag < self.batch.uses - 1:
+        if isinstance(self.max_policy_lag, int) and self.max_policy_lag < self.batch.uses - 1:
             raise refusal(
                 f"is {self.max_policy_lag} but batch.uses is {self.batch.uses}: the last use of a batch comes at least "
-                f"{self.batch.uses - 1} updates late; set max_policy_lag to {self.batch.uses - 1} or more, or to null",
+                f"{self.batch.uses - 1} updates late; set max_policy_lag to {self.batch.uses - 1} or more, or to auto",
                 "max_policy_lag",
             )
         self.algorithm.check(self.batch, self.network)

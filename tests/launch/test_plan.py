@@ -280,7 +280,8 @@ def test_table_shows_every_rank_and_whom_it_feeds() -> None:
 
 
 def test_grants_are_needed_where_the_lag_is_limited() -> None:
-    assert not made().needs_grants("default")
+    assert not made(max_policy_lag=None).needs_grants("default")
+    assert made().needs_grants("default")
     assert made(max_policy_lag=0).needs_grants("default")
     assert made(serial=True).needs_grants("default")
 

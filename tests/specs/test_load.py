@@ -186,7 +186,7 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
             "    batch:\n",
             "    max_policy_lag: 2\n    batch:\n      uses: 4\n",
             "jobs/pong.yaml:10: policies.default.max_policy_lag: is 2 but batch.uses is 4: the last use of a batch "
-            "comes at least 3 updates late; set max_policy_lag to 3 or more, or to null",
+            "comes at least 3 updates late; set max_policy_lag to 3 or more, or to auto",
         ),
         (
             "  default:\n",
