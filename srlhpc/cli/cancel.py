@@ -9,9 +9,12 @@ import time
 import click
 
 from srlhpc.cli.options import open_run, root_option, say
-from srlhpc.data.atomic import read_json, write_json
+from srlhpc.data import mailbox
+from srlhpc.data.atomic import write_json
+from srlhpc.data.forgiving import FileSystemLostError, read_surely
+from srlhpc.data.server_time import age
 from srlhpc.launch.jobs import queued_jobs
-from srlhpc.launch.lease import Holder, read_lease
+from srlhpc.launch.lease import Holder
 from srlhpc.launch.run_state import is_running, job_ids, run_state
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.slurm import SlurmRefused, SlurmSilent, run_slurm
@@ -50,7 +53,7 @@ def _ask_foreman(paths: RunPaths, holder: Holder) -> None:
     """
     stop = paths.attempt(holder.attempt).stop
     try:
-        stop.touch()
+        mailbox.post(stop)
     except OSError as error:
         if not holder.process.is_here:
             raise ClusterError(
@@ -70,11 +73,11 @@ def _interrupt(pid: int) -> None:
 
 def _ask_by_mailbox(paths: RunPaths) -> bool:
     """Asks the running attempt's coordinator itself; False if none seems to run."""
-    holder, attempt = read_lease(paths.lease), paths.last_attempt()
-    if holder is None or attempt is None or attempt.end.exists() or time.time() - holder.renewed > RENEWED_SECONDS:
+    attempt, renewed_ago = paths.last_attempt(), age(paths.lease)
+    if attempt is None or attempt.end.exists() or renewed_ago is None or renewed_ago > RENEWED_SECONDS:
         return False
     try:
-        attempt.stop.touch()
+        mailbox.post(attempt.stop)
     except OSError:
         return False
     return True
@@ -119,14 +122,14 @@ def _write_down(paths: RunPaths, job: str) -> None:
 
     Slurm is told in any case: a full disk must not keep a job running.
     """
-    content = read_json(paths.slurm) or {}
-    for entry in content.get("jobs", []):
-        if str(entry["id"]) == job:
-            entry["cancelled"] = time.time()
     try:
-        write_json(paths.slurm, content)
-    except OSError as error:
+        content = read_surely(paths.slurm) or {}
+        for entry in content.get("jobs", []):
+            if str(entry["id"]) == job:
+                entry["cancelled"] = time.time()
+        paths.reserve.lend(lambda: write_json(paths.slurm, content))
+    except (OSError, FileSystemLostError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         say(
-            f"warning: {paths.slurm}: cannot be written: {error.strerror}; if job {job} comes back into the queue, "
-            "cancel it again"
+            f"warning: {paths.slurm}: cannot be written: {why}; if job {job} comes back into the queue, cancel it again"
         )

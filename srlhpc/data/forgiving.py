@@ -9,12 +9,13 @@ without a success between is a `FileSystemLostError`: a rank or foreman then end
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from srlhpc.objects import ClusterError
 
@@ -71,7 +72,7 @@ class Forgiving:
         """
         try:
             seen = look()
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             seen = otherwise
         except OSError as error:
             if error.errno not in PASSING:
@@ -119,6 +120,19 @@ def patiently(
             if clock() - began >= seconds:
                 raise lost(path, error, seconds) from error
         sleep(RETRY_SECONDS)
+
+
+def read_surely(path: Path) -> dict[str, Any] | None:
+    """As `atomic.read_json`, for those who must not take a file that cannot be read for one that is not there.
+
+    Raises:
+        FileSystemLostError: it cannot be read for too long.
+    """
+    try:
+        content = json.loads(patiently(path, path.read_bytes))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def matching(folder: Path, pattern: str, *, seconds: float = FORGIVEN_SECONDS) -> list[Path]:

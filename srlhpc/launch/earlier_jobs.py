@@ -23,6 +23,24 @@ def close_lost_attempt(paths: RunPaths, job: str) -> AttemptPaths | None:
     return None
 
 
+def ended_attempt(paths: RunPaths) -> int:
+    """The number of the last attempt, if it has ended; else of the one before it; 0 for none."""
+    last = paths.last_attempt()
+    if last is None:
+        return 0
+    return last.number if read_json(last.end) else last.number - 1
+
+
+def is_after(job: Mapping[str, Any], attempt: AttemptPaths, end: Mapping[str, Any]) -> bool:
+    """Whether a job was submitted after an attempt had ended.
+
+    Whoever submits notes the attempt, since the clocks of two hosts may differ; jobs of an older srlhpc have times.
+    """
+    if "after_attempt" in job:
+        return int(job["after_attempt"]) >= attempt.number
+    return float(job.get("submitted", 0.0)) > float(end.get("time", 0.0))
+
+
 def ended_before(paths: RunPaths, job: str, jobs: Sequence[Mapping[str, Any]]) -> Outcome | None:
     """How an earlier job has ended the run for good; None if there is something left to do.
 
@@ -33,9 +51,9 @@ def ended_before(paths: RunPaths, job: str, jobs: Sequence[Mapping[str, Any]]) -
     """
     last = paths.last_attempt()
     end = (read_json(last.end) if last else None) or {}
-    submitted = max((each["submitted"] for each in jobs if str(each["id"]) == job), default=0.0)
     # A job that was submitted after the end is to extend the run.
-    if end.get("state") == "finished" and end.get("time", 0.0) > submitted:
+    extends = any(last and is_after(each, last, end) for each in jobs if str(each["id"]) == job)
+    if end.get("state") == "finished" and not extends:
         return Outcome(end["state"], str(end.get("reason", "")), str(end.get("message", "")))
     return None
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 
 from srlhpc.data import mailbox
+from srlhpc.data.forgiving import Forgiving
 from srlhpc.launch.checkpoints import last_checkpoint
 from srlhpc.launch.ending import Outcome, unwritten
 from srlhpc.launch.job_signals import JobSignals
@@ -55,6 +56,7 @@ class EndOfJob:
     ) -> None:
         self._paths, self._job, self._signals, self._progress = paths, job, signals, progress
         self._is_cancelled = is_cancelled
+        self._looks = Forgiving()
         self._asked: list[AttemptPaths] = []
         self._checkpoint_seconds = max(_REQUEUE_SECONDS, lead_seconds - _REQUEUE_SECONDS)
         self._ask_minutes, self._limit_seconds = ask_minutes, limit_seconds
@@ -62,9 +64,9 @@ class EndOfJob:
 
     def must_go(self, attempt: AttemptPaths) -> Outcome | None:
         """Asks for a checkpoint when the end is announced; an outcome, if none came in time, ends the ranks."""
-        if self._signals.warned_at is None and attempt.terminated.exists():
+        if self._signals.warned_at is None and self._looks.exists(attempt.terminated):
             self._signals.warned_at = time.monotonic()
-        if not self._signals.any or attempt.outcome.exists():
+        if not self._signals.any or self._looks.exists(attempt.outcome):
             return None
         self._ask(attempt)
         seconds = self._overdue()
@@ -104,14 +106,14 @@ class EndOfJob:
 
     def was_announced(self, attempt: AttemptPaths) -> bool:
         """Whether somebody wants the nodes back, be it for the time limit or for another job."""
-        return self._signals.warned_at is not None or attempt.terminated.exists()
+        return self._signals.warned_at is not None or self._looks.exists(attempt.terminated)
 
     def named(self, attempt: AttemptPaths, outcome: Outcome) -> Outcome:
         """An interruption with its reason, as far as the foreman knows it."""
         if outcome.state != "interrupted":
             return outcome
         if self._signals.terminated_at is not None:
-            if attempt.terminated.exists():
+            if self._looks.exists(attempt.terminated):
                 shortened = "" if self._is_near(self._limit_seconds) else self._shortened_limit()
                 message = f"Slurm ended job {self._job}{shortened}; {last_checkpoint(self._paths)}"
                 return Outcome("interrupted", "terminated", message)

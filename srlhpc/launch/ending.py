@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from srlhpc.data.atomic import read_json
+from srlhpc.data.forgiving import FileSystemLostError, read_surely
 from srlhpc.launch.checkpoints import last_checkpoint
 from srlhpc.launch.failures import Failure, failures
 from srlhpc.launch.lag_text import lag_hints
@@ -35,7 +37,12 @@ class Outcome:
     @classmethod
     def written(cls, attempt: AttemptPaths) -> Outcome | None:
         """What the coordinator wrote when the step ended cleanly; None if it did not."""
-        content = read_json(attempt.outcome)
+        try:
+            # One failed look must not make a failure of a run that has finished.
+            content = read_surely(attempt.outcome)
+        except FileSystemLostError as error:
+            log.warning("%s", error)
+            return None
         if content is None or content.get("state") not in EXIT_CODES:
             return None
         return cls(content["state"], str(content.get("reason", "")), str(content.get("message", "")))
@@ -43,6 +50,8 @@ class Outcome:
 
 def cause(attempt: AttemptPaths, otherwise: str) -> Outcome:
     """The outcome of an attempt that ended without one: its first failure."""
+    if is_removed(attempt):
+        return removed(RunPaths(attempt.folder.parent.parent))
     found: list[Failure] = failures(attempt)
     if not found:
         return Outcome("failed", "killed", f"all ranks were gone without a word; {otherwise}")
@@ -61,6 +70,24 @@ def write_end(attempt: AttemptPaths, outcome: Outcome, started: float) -> None:
         "seconds": now - started,
     }
     _write(attempt, content)
+
+
+def is_removed(attempt: AttemptPaths) -> bool:
+    """Whether the attempt's folder is surely gone, and not just out of sight."""
+    try:
+        os.stat(attempt.folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def removed(paths: RunPaths) -> Outcome:
+    """The end of a run whose folder somebody has taken away: nothing is made anew in its place."""
+    return Outcome(
+        "failed", "removed", f"{paths.folder} was removed or renamed while the run trained; nothing of it is made anew"
+    )
 
 
 def unwritten(paths: RunPaths, attempt: AttemptPaths) -> Outcome | None:

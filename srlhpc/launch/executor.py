@@ -11,8 +11,10 @@ from typing import Any
 from submitit.core import utils
 from submitit.slurm.slurm import SlurmExecutor, SlurmJob
 
-from srlhpc.data.atomic import read_json, write_json
+from srlhpc.data.atomic import write_json
+from srlhpc.data.forgiving import read_surely
 from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.earlier_jobs import ended_attempt
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.sbatch_text import sbatch_text
 from srlhpc.launch.slurm import SlurmRefused, no_slurm, run_slurm, slurm_is_here
@@ -148,10 +150,18 @@ def submit_foreman(
     paths.slurm_folder.mkdir(exist_ok=True)
 
     def record(job_id: str) -> None:
-        jobs = (read_json(paths.slurm) or {}).get("jobs", [])
+        jobs = (read_surely(paths.slurm) or {}).get("jobs", [])
         content = {
             "cluster": cluster.model_dump(mode="json"),
-            "jobs": [*jobs, {"id": job_id, "submitted": time.time(), "dependency": dependency}],
+            "jobs": [
+                *jobs,
+                {
+                    "id": job_id,
+                    "submitted": time.time(),
+                    "after_attempt": ended_attempt(paths),
+                    "dependency": dependency,
+                },
+            ],
             "minutes": minutes,
             "allocation": allocation.to_json(),
         }

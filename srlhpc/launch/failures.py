@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from srlhpc.data.atomic import read_json
+from srlhpc.data.forgiving import Forgiving
 from srlhpc.launch.rundir import AttemptPaths
 
 
@@ -61,16 +62,22 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def read_ends(attempt: AttemptPaths, known: Mapping[int, RankEnd] | None = None) -> dict[int, RankEnd]:
-    """The ranks whose processes have ended; files of those that are `known` are not read again."""
+def read_ends(
+    attempt: AttemptPaths, known: Mapping[int, RankEnd] | None = None, looks: Forgiving | None = None
+) -> dict[int, RankEnd]:
+    """The ranks whose processes have ended; files of those that are `known` are not read again.
+
+    Raises:
+        FileSystemLostError: the file system has failed all looks for too long.
+    """
     ends = dict(known or {})
-    for path in attempt.exits.glob("*"):
-        if path.name.isdigit() and int(path.name) in ends:
-            continue
+    looks = looks or Forgiving()
+    ended = {int(name) for name in looks.names(attempt.exits) if name.isdigit()}
+    for rank in ended - ends.keys():
         try:
-            code, seconds = path.read_text().split()
-            ends[int(path.name)] = RankEnd(int(path.name), int(code), float(seconds))
-        except (OSError, ValueError):
+            code, seconds = (looks.text(attempt.exit(rank)) or "").split()
+            ends[rank] = RankEnd(rank, int(code), float(seconds))
+        except ValueError:
             # The script is just writing it.
             continue
     return ends

@@ -15,9 +15,9 @@ from typing import TextIO
 
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.checkpoints import last_checkpoint
-from srlhpc.launch.ending import Outcome, summary, unwritten, write_end
+from srlhpc.launch.ending import Outcome, is_removed, removed, summary, unwritten, write_end
 from srlhpc.launch.interruption import Signals
-from srlhpc.launch.lease import Lease
+from srlhpc.launch.lease import Lease, in_use
 from srlhpc.launch.processes import ATTEMPT_VARIABLE, kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -53,6 +53,8 @@ class SerialForeman:
         self._train = train
         self._progress = ProgressLine(out or sys.stderr)
         self._signals = Signals(attempt, raises=True)
+        self._forced: Outcome | None = None
+        """Why this process must leave the run alone."""
 
     def run(self) -> Outcome:
         """Trains until the end. What training raises is shown with its traceback and is the end, as for ranks."""
@@ -70,7 +72,9 @@ class SerialForeman:
         except BaseException as error:
             forced = self._ended_by(error)
         silent = Outcome("failed", "killed", "training ended without an outcome")
-        outcome = Outcome.written(self._attempt) or forced or silent
+        if is_removed(self._attempt):
+            self._forced = removed(self._paths)
+        outcome = self._forced or Outcome.written(self._attempt) or forced or silent
         write_end(self._attempt, outcome, started)
         return outcome
 
@@ -129,8 +133,12 @@ class SerialForeman:
         while not over.wait(0.2):
             ticks += 1
             self._signals.insist()
-            if ticks % 50 == 0:
-                self._lease.renew()
+            if ticks % 50 == 0 and (holder := self._lease.renew()) is not None:
+                self._forced = Outcome("failed", "lease", f"{in_use(self._paths.lease, holder)}")
+                # The main thread ends at once, wherever it is: another one writes to the run.
+                self._signals.count = 1
+                os.kill(os.getpid(), signal.SIGINT)
+                return
             status = read_json(self._paths.status) or {}
             if status.get("attempt") == self._attempt.number:
                 self._progress.show(progress_text(status), time.monotonic())

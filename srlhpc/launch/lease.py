@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json, write_json
+from srlhpc.data.forgiving import patiently, read_surely
 from srlhpc.launch.jobs import job_is_active
 from srlhpc.launch.processes import ProcessIdentity
 from srlhpc.objects import UserError
@@ -22,8 +24,6 @@ class Holder:
 
     process: ProcessIdentity
     attempt: int
-    renewed: float
-    """Seconds since 1970."""
     job: str | None = None
     """The Slurm job that holds it; its next incarnation, after a requeue, may be on another host."""
 
@@ -44,12 +44,13 @@ class Holder:
 
 
 def read_lease(path: Path) -> Holder | None:
-    """The holder; None if there is no lease or it cannot be read."""
-    content = read_json(path) or {}
-    process = ProcessIdentity.from_json(content)
-    if process is None:
-        return None
-    return Holder(process, int(content.get("attempt", 0)), float(content.get("renewed", 0.0)), content.get("job"))
+    """The holder; None if there is no lease or it cannot be read. The file's age tells when it was renewed."""
+    return _holder(read_json(path))
+
+
+def _holder(content: Mapping[str, Any] | None) -> Holder | None:
+    process = ProcessIdentity.from_json(content or {})
+    return Holder(process, int((content or {}).get("attempt", 0)), (content or {}).get("job")) if process else None
 
 
 class Lease:
@@ -99,18 +100,51 @@ class Lease:
                     raise
                 time.sleep(1.0)
 
-    def renew(self, attempt: int | None = None) -> None:
-        """Says that the holder is still there, and at which attempt, if that is another now."""
+    def renew(self, attempt: int | None = None) -> Holder | None:
+        """Says that this process still holds it, and at which attempt, if that is another now.
+
+        Returns:
+            Who holds it instead; whoever called must then leave the run alone.
+        """
         self._attempt = self._attempt if attempt is None else attempt
-        # A full disk must not end a run.
-        with contextlib.suppress(OSError):
-            write_json(self._path, self._content())
+        try:
+            return self._written_again()
+        except FileNotFoundError:
+            return self._taken_again()
+        except OSError:
+            # A file system that fails just now must not end a run.
+            return None
+
+    def _written_again(self) -> Holder | None:
+        """Writes into the file that it has looked at: in place, so in no new room and over nobody's new lease."""
+        with open(self._path, "r+b", buffering=0) as file:
+            before = file.read()
+            holder = _holder(_parsed(before))
+            if holder is not None and holder.process != ProcessIdentity.own():
+                return holder
+            file.seek(0)
+            file.write(json.dumps(self._content()).encode().ljust(len(before)))
+        return None
+
+    def _taken_again(self) -> Holder | None:
+        """Somebody has removed the lease; it is taken anew, if the run is there and nobody else was faster."""
+        if not self._path.parent.is_dir():
+            return None
+        try:
+            self.take(self._attempt)
+        except UserError:
+            return read_lease(self._path)
+        except OSError:
+            pass
+        return None
 
     def release(self) -> None:
         """Gives it back, if this process holds it."""
         holder = read_lease(self._path)
         if holder and holder.process == ProcessIdentity.own():
-            self._path.unlink(missing_ok=True)
+            # What fails here is the lease of a process that has ended.
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
 
     def _content(self) -> dict[str, Any]:
         return {**ProcessIdentity.own().to_json(), "attempt": self._attempt, "renewed": time.time(), "job": self._job}
@@ -122,7 +156,7 @@ def put_away_dead(path: Path, own_job: str | None = None) -> None:
     Raises:
         UserError: the holder lives, or a living one took its place just now.
     """
-    holder = read_lease(path)
+    holder = _holder(read_surely(path))
     if holder and holder.is_alive(own_job):
         raise in_use(path, holder)
     aside = path.with_name(f".{path.name}.{os.getpid()}.dead")
@@ -149,9 +183,17 @@ def in_use(path: Path, holder: Holder) -> UserError:
     return UserError(f"{path.parent}: is in use: {where} runs attempt {holder.attempt}; {hint}")
 
 
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
 def _linked(source: Path, target: Path) -> bool:
     try:
-        os.link(source, target)
+        patiently(target, lambda: os.link(source, target))
     except FileExistsError:
-        return False
+        # A server that did it and whose answer was lost is asked again.
+        return os.path.samefile(source, target) if target.exists() else False
     return True

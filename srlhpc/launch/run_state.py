@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.data.server_time import age
 from srlhpc.launch.batch_words import BatchWords, batch_words
 from srlhpc.launch.checkpoints import all_checkpoints
 from srlhpc.launch.crash_loop import crash_loop
-from srlhpc.launch.earlier_jobs import cancelled_jobs
+from srlhpc.launch.earlier_jobs import cancelled_jobs, is_after
 from srlhpc.launch.jobs import SlurmJobs
 from srlhpc.launch.lease import Holder, read_lease
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -101,8 +103,8 @@ def silence(state: Mapping[str, Any]) -> float | None:
     """Seconds since a running run's coordinator last wrote, if that is long ago."""
     if state["state"] != "running" or not state.get("time"):
         return None
-    seconds = time.time() - float(state["time"])
-    return seconds if seconds > SILENT_SECONDS else None
+    seconds = age(Path(state["folder"]) / "status.json")
+    return seconds if seconds is not None and seconds > SILENT_SECONDS else None
 
 
 def silent_ranks(state: Mapping[str, Any]) -> list[str]:
@@ -115,10 +117,10 @@ def silent_ranks(state: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _extended(paths: RunPaths, end: Mapping[str, Any] | None) -> bool:
+def _extended(paths: RunPaths, attempt: AttemptPaths | None, end: Mapping[str, Any] | None) -> bool:
     """Whether a job was submitted after the last attempt's end."""
-    submitted = [job.get("submitted", 0.0) for job in (read_json(paths.slurm) or {}).get("jobs", [])]
-    return end is not None and max(submitted, default=0.0) > float(end.get("time", 0.0))
+    jobs = (read_json(paths.slurm) or {}).get("jobs", [])
+    return attempt is not None and end is not None and any(is_after(job, attempt, end) for job in jobs)
 
 
 def last_words(paths: RunPaths, job: str) -> BatchWords | None:
@@ -148,8 +150,8 @@ def _ending(
     waits = any((found := jobs.queued(job)) and found.is_active for job in ids)
     if ids and (waits or started is None or started.get("job")) and not (holder and holder.job is None):
         end = (read_json(attempt.end) or read_json(attempt.outcome)) if attempt else None
-        renewed = holder.renewed if holder else 0.0
-        extended, cancelled = _extended(paths, end), cancelled_jobs(paths)
+        renewed = time.time() - (age(paths.lease) or 0.0) if holder else 0.0
+        extended, cancelled = _extended(paths, attempt, end), cancelled_jobs(paths)
         ending = slurm_state(ids, started, end, renewed, jobs, extended=extended, cancelled=cancelled)
         if ending.state == "failed" and (words := out_of_memory(slurm_words(paths, attempt))):
             return "out of memory", None, f"{words}; {ending.message}"

@@ -6,12 +6,13 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from srlhpc.data.forgiving import Forgiving
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.attempt import describe
 from srlhpc.launch.checkpoints import checkpoint_folder
 from srlhpc.launch.end_of_job import EndOfJob
 from srlhpc.launch.ending import Outcome, cause, write_end
-from srlhpc.launch.lease import Lease
+from srlhpc.launch.lease import Lease, in_use
 from srlhpc.launch.local import rank_program
 from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.processes import kill_processes_of
@@ -54,7 +55,8 @@ class SlurmAttempt:
         self._progress = progress or ProgressLine(sys.stderr)
         limits = limits or Limits()
         self.paths = _described(paths, plan, job, self._progress, limits)
-        lease.renew(self.paths.number)
+        if (holder := lease.renew(self.paths.number)) is not None:
+            raise in_use(paths.lease, holder)
         self._watch = AttemptWatch(paths, self.paths, lease, plan.ranks, self._progress, limits)
 
     def run(self, allocation: Allocation, plugin: str) -> Outcome:
@@ -105,22 +107,20 @@ class StepBreak:
 
     def __init__(self, attempt: AttemptPaths, patience_seconds: float = 20.0) -> None:
         self._log, self._patience = attempt.logs / "srun.log", patience_seconds
+        self._looks = Forgiving()
         self._size = 0
         self._since: float | None = None
 
     def __call__(self) -> Outcome | None:
         """The outcome that ends the other ranks, when patience is over."""
-        if self._since is None and self._has_grown() and _ABORTED in self._log.read_text(errors="replace"):
+        if self._since is None and self._has_grown() and _ABORTED in (self._looks.text(self._log) or ""):
             self._since = time.monotonic()
         if self._since is None or time.monotonic() < self._since + self._patience:
             return None
         return Outcome("failed", "terminated", f"Slurm has ended a part of the step; see {self._log}")
 
     def _has_grown(self) -> bool:
-        try:
-            size = self._log.stat().st_size
-        except OSError:
-            return False
+        size = self._looks.look(self._log, lambda: self._log.stat().st_size, self._size)
         before, self._size = self._size, size
         return size > before
 

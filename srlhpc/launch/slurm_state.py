@@ -49,7 +49,7 @@ def slurm_state(
         ids: of its jobs, oldest first.
         attempt: how its last attempt was started; None if none was.
         end: how that ended; None if it has not, or was cut off.
-        renewed: when its lease was last renewed, seconds since 1970; 0 if nobody holds it.
+        renewed: when its lease was last renewed, seconds since 1970 by this host's clock; 0 if nobody holds it.
         jobs: what Slurm says.
         cancelled: jobs that `srlhpc cancel` took out of the queue.
         extended: whether a job was submitted after that end, to go on with a finished run.

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.ending import Outcome
+from srlhpc.data.forgiving import FileSystemLostError, Forgiving
+from srlhpc.launch.ending import Outcome, is_removed, removed
 from srlhpc.launch.failures import RankEnd, read_ends
-from srlhpc.launch.lease import Lease
+from srlhpc.launch.lease import Lease, in_use
 from srlhpc.launch.local import LabelledRank
 from srlhpc.launch.progress_line import ProgressLine, progress_text
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
@@ -65,6 +66,7 @@ class AttemptWatch:
         self._paths, self._attempt, self._lease = paths, attempt, lease
         self._ranks = {rank.rank: rank for rank in ranks}
         self._progress, self._limits = progress, limits
+        self._looks = Forgiving()
         self._said_lost: set[int] = set()
         self._last_status: dict[str, Any] = {}
         self._status_file: tuple[int, ...] | None = None
@@ -78,27 +80,42 @@ class AttemptWatch:
             launcher: ends when all ranks have.
             must_go: asked at every look; its outcome ends the wait.
         """
+        try:
+            return self._until_gone(launcher, must_go)
+        except FileSystemLostError as error:
+            return Outcome("failed", "file_system", str(error))
+
+    def _until_gone(self, launcher: subprocess.Popen[bytes], must_go: Callable[[], Outcome | None]) -> Outcome | None:
         clock = Deadlines(self._limits)
         ends: dict[int, RankEnd] = {}
         while launcher.poll() is None:
             if (forced := must_go()) is not None:
                 return forced
-            ends = read_ends(self._attempt, ends)
+            ends = read_ends(self._attempt, ends, self._looks)
             if len(ends) == len(self._ranks):
                 clock.start("gone", 2.0)
             self.was_up = self._look_at_status(ends) or self.was_up
             self._check_losses(ends, clock)
-            if self._attempt.outcome.exists():
+            if self._looks.exists(self._attempt.outcome):
                 clock.start("leave", self._limits.leave)
             if not self.was_up and clock.passed("start"):
                 return self._late(ends)
             if any(clock.passed(name) for name in ("gone", "lost", "leave")):
                 return None
-            if clock.passed("renew"):
-                self._lease.renew()
-                clock.restart("renew", self._limits.renew)
+            if (gone := self._not_ours(clock)) is not None:
+                return gone
             time.sleep(self._limits.poll)
         return None
+
+    def _not_ours(self, clock: Deadlines) -> Outcome | None:
+        """Renews the lease when it is due; why the run is no longer this foreman's, if it is not."""
+        if not clock.passed("renew"):
+            return None
+        clock.restart("renew", self._limits.renew)
+        if not self._looks.exists(self._attempt.attempt) and is_removed(self._attempt):
+            return removed(self._paths)
+        holder = self._lease.renew()
+        return None if holder is None else Outcome("failed", "lease", f"{in_use(self._paths.lease, holder)}")
 
     def _check_losses(self, ends: dict[int, RankEnd], clock: Deadlines) -> None:
         for end in ends.values():
@@ -108,7 +125,7 @@ class AttemptWatch:
             label = self._ranks[end.rank].label
             # Before all are up, the others wait for it inside MPI.
             expendable = label.startswith(_EXPENDABLE) and self.was_up
-            if not self._attempt.outcome.exists():
+            if not self._looks.exists(self._attempt.outcome):
                 self._progress.say(f"{label} (rank {end.rank}) {self._why(end, expendable)}")
             if not expendable:
                 # Nobody ends the step for a dead coordinator.
@@ -130,10 +147,9 @@ class AttemptWatch:
 
     def _status(self) -> dict[str, Any]:
         """What the coordinator of this attempt says; empty if it has said nothing yet."""
-        try:
-            facts = self._paths.status.stat()
-        except OSError:
-            return {}
+        facts = self._looks.look(self._paths.status, self._paths.status.stat, None)
+        if facts is None:
+            return self._last_status
         # It is replaced once a second and holds a paragraph on every rank.
         file = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
         if file != self._status_file:

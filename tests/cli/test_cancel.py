@@ -30,7 +30,7 @@ def cancel(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     def run() -> tuple[int, str]:
         # From now on: the run itself was made before.
         monkeypatch.setattr("srlhpc.cli.cancel.write_json", full)
-        monkeypatch.setattr(Path, "touch", full)
+        monkeypatch.setattr("srlhpc.data.mailbox.post", full)
         return run_command_line(["cancel", "mine", "--root", str(tmp_path)]), capsys.readouterr().err
 
     return run

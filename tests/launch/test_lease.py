@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from srlhpc.data.atomic import write_json
+from srlhpc.data.server_time import age
 from srlhpc.launch.lease import Lease, read_lease
 from srlhpc.launch.processes import ProcessIdentity, is_used, processes_of
 from srlhpc.objects import UserError
+from tests.failing_disk import FailingDisk
 
 
 @pytest.fixture
@@ -137,3 +140,92 @@ def test_file_when_no_process_has_it_then_unused(tmp_path: Path) -> None:
     with open(tmp_path / "file", "w"):
         assert is_used(tmp_path / "file")
     assert is_used(Path(os.path.realpath("/proc/self/exe")))
+
+
+def other_holder() -> ProcessIdentity:
+    identity = ProcessIdentity.of(os.getppid())
+    assert identity
+    return identity
+
+
+def test_renewal_when_another_holds_it_then_it_says_who_and_writes_nothing(path: Path) -> None:
+    lease = Lease(path)
+    lease.take(1)
+    assert lease.renew() is None
+    hold(path, other_holder())
+    before = path.read_bytes()
+    holder = lease.renew(2)
+    assert holder
+    assert holder.process == other_holder()
+    assert path.read_bytes() == before
+
+
+def test_renewal_when_another_takes_it_meanwhile_then_that_one_keeps_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = Lease(path)
+    lease.take(1)
+    content = lease._content
+
+    def taken_over() -> dict[str, object]:
+        path.unlink()
+        hold(path, other_holder())
+        return content()
+
+    monkeypatch.setattr(lease, "_content", taken_over)
+    lease.renew()
+    monkeypatch.undo()
+    holder = read_lease(path)
+    assert holder
+    assert holder.process == other_holder()
+    assert lease.renew() is not None
+
+
+def test_renewal_when_the_lease_was_removed_then_taken_again_but_no_folder_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    lease = Lease(folder / "lease.json")
+    lease.take(1)
+    (folder / "lease.json").unlink()
+    assert lease.renew(2) is None
+    holder = read_lease(folder / "lease.json")
+    assert holder
+    assert holder.attempt == 2
+    (folder / "lease.json").unlink()
+    folder.rmdir()
+    assert lease.renew() is None
+    assert not folder.exists()
+
+
+def test_renewal_when_the_disk_is_full_then_it_needs_no_room(path: Path, failing_disk: FailingDisk) -> None:
+    lease = Lease(path)
+    lease.take(9)
+    failing_disk.fill(lambda name: not name.endswith("lease.json"))
+    lease.renew(10)
+    lease.renew(3)
+    holder = read_lease(path)
+    assert holder
+    assert holder.attempt == 3
+    failing_disk.fail("lease.json", errno.ESTALE)
+    assert lease.renew() is None
+
+
+def test_lease_that_cannot_be_read_just_now_is_not_taken_over(path: Path, failing_disk: FailingDisk) -> None:
+    hold(path, other_holder())
+    failing_disk.fail("lease.json", errno.EIO, times=1)
+    with pytest.raises(UserError, match="is in use"):
+        Lease(path).take(4)
+
+
+def test_age_of_a_lease_is_by_the_clock_that_stamps_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Lease(path).take(1)
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    seconds = age(path)
+    assert seconds is not None
+    assert seconds < 1e6
+    os.utime(path, (0, os.stat(path).st_mtime - 5000))
+    seconds = age(path)
+    assert seconds is not None
+    assert 5000 <= seconds < 1e6
+    assert [file.name for file in path.parent.iterdir()] == ["lease.json"]
+    assert age(path.with_name("none")) is None
