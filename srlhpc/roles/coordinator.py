@@ -243,7 +243,7 @@ class Coordinator(Role):
         if self._checkpointing.is_writing:
             self._stopping_since = now
         late = [record for record in self._liveness.records if not record.done and not record.dead]
-        if not all(record.reported for record in late):
+        if not all(record.reported and not record.is_here for record in late):
             self._stopping_since = now
         # Work that goes on is waited for, an update of an hour like a step of a slow world.
         worked_at = max([self._stopping_since, *(r.worked_at for r in self._liveness.records if not r.dead)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -49,6 +50,11 @@ class RankRecord:
     """What the file of its pulse said when it was last read."""
     felt_at: float = 0.0
     """When that was."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this very process, a serial run, which reports news only and is never taken for dead."""
+        return math.isinf(self.silence_limit_seconds)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,19 @@ def test_rank_that_cannot_report_is_waited_for_at_the_end_while_it_has_a_pulse(t
     run.report(TRAINER)
     run.end()
     assert run.outcome["state"] == "finished"
+
+
+def test_serial_run_which_reports_only_news_is_waited_for_at_the_end(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 9})
+    run.all_report()
+    for record in run.records:
+        record.silence_limit_seconds = math.inf
+    (tmp_path / "control" / "stop").touch()
+    for _ in range(30):
+        run.wait(20)
+    run.update(1)
+    run.end()
+    assert run.outcome["state"] == "interrupted"
 
 
 def test_rank_that_reports_and_does_nothing_is_not_waited_for_at_the_end(tmp_path: Path) -> None:
