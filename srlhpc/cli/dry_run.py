@@ -28,4 +28,4 @@ def show(plan: Plan, allocation: Allocation, profile: ClusterProfile, name: str,
         click.echo(line)
     if chain > 1:
         click.echo(f"chain of {chain} jobs, one after the other: at most {chain} times that")
-    click.echo(f"start estimate: {start_estimate(text)}")
+    click.echo(f"start estimate: {start_estimate(text, allocation)}")

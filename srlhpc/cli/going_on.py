@@ -99,7 +99,7 @@ def _submit(
 ) -> int:
     from srlhpc.data.atomic import read_json, write_atomically
     from srlhpc.launch.allocation import allocate
-    from srlhpc.launch.executor import submit_foreman
+    from srlhpc.launch.executor import check_can_start, submit_foreman
     from srlhpc.launch.node_order import in_node_order
     from srlhpc.launch.plan import plan
     from srlhpc.launch.time_limit import minutes_of
@@ -112,6 +112,7 @@ def _submit(
     minutes = minutes_of(limit) if limit else int(written.get("minutes") or profile.time_minutes)
     made = plan(spec, probe_spaces(spec.environment))
     allocation = in_node_order(allocate(made, profile, minutes), profile)
+    check_can_start(allocation)
     _newest(paths, made)
     _say_changes(paths, before, spec, made)
     write_atomically(paths.spec, dump_experiment(spec).encode())

@@ -40,6 +40,7 @@ def command(
 ) -> None:
     """Train JOB on a Slurm cluster: submits, prints the run's id and returns."""
     from srlhpc.launch.allocation import allocate
+    from srlhpc.launch.executor import check_can_start
     from srlhpc.launch.node_order import in_node_order
     from srlhpc.launch.plan import plan
     from srlhpc.launch.runs import check_name, runs_root
@@ -63,6 +64,7 @@ def command(
         made = plan(read.spec, probe_spaces(read.spec.environment))
     with where.naming_places():
         allocation = in_node_order(allocate(made, profile, minutes), profile)
+        check_can_start(allocation)
     for note in made.notes:
         say(note)
     if dry_run:

@@ -16,6 +16,7 @@ from srlhpc.launch.pending_reasons import explained
 from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, last_words, run_state, silent_ranks
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_words import slurm_words
+from srlhpc.objects import ClusterError
 
 _TRACEBACK_LINES = 15
 _LOG_LINES = 10
@@ -28,6 +29,8 @@ _SLURM_ADVICE = {
     "preempted": "a job of higher priority took the nodes; set requeue in the cluster profile, or resume",
 }
 """What Slurm has done to a run, and what helps."""
+_FOR_NODES = ("", "Resources", "Priority", "Nodes required for job are DOWN", "ReqNodeNotAvail")
+"""Slurm's reasons of a job that waits for nodes; it gives parts of a heterogeneous job none for long."""
 _NOT_BY_RANKS = ("out of memory", "node failed", "cancelled", "timed out")
 """Ranks that died then did so because of it."""
 _PLAIN = {
@@ -62,7 +65,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
         yield f"Slurm could not be asked: {jobs.warning}"
     queued = jobs.queued(str(state["slurm_job"]))
     if name == "pending" or (name != "finished" and queued and queued.waits):
-        yield from _waiting(queued)
+        yield from _waiting(paths, queued)
         if attempt:
             yield from _last_attempt(attempt)
         return
@@ -109,16 +112,40 @@ def _without_failure(paths: RunPaths, state: Mapping[str, Any], words: Sequence[
         yield message
 
 
-def _waiting(job: JobState | None) -> Iterator[str]:
+def _waiting(paths: RunPaths, job: JobState | None) -> Iterator[str]:
     """A job in the queue: why it does not run."""
     if job is None:
         yield "it was never started"
         return
+    never, needs = _nodes_needed(paths)
+    if never is not None:
+        yield f"job {job.id} can never start: {never}"
+        yield f"what to do: srlhpc cancel {paths.name}; submit again with fewer ranks, or roles that may share nodes"
+        return
     meaning, remedy = explained(job.reason, job.id)
     yield f"job {job.id} waits: {meaning}" + (f" (Slurm says {job.reason})" if job.reason else "")
+    if needs is not None and job.reason in _FOR_NODES:
+        yield f"the job {needs}"
     yield f"what to do: {remedy}"
     if job.start:
         yield f"Slurm expects to start it at {job.start}"
+
+
+def _nodes_needed(paths: RunPaths) -> tuple[str | None, str | None]:
+    """Why the run's job can never start, and what it waits for; None where that cannot be told."""
+    from srlhpc.launch.allocation import Allocation
+    from srlhpc.launch.partitions import read_nodes
+    from srlhpc.launch.start_outlook import outlook, shortage
+
+    written = read_json(paths.allocation)
+    try:
+        nodes = read_nodes() if written else []
+    except ClusterError:
+        nodes = []
+    if not written or not nodes:
+        return None, None
+    allocation = Allocation.from_json(written)
+    return shortage(allocation, nodes), outlook(allocation, nodes)
 
 
 def _last_attempt(attempt: AttemptPaths) -> Iterator[str]:

@@ -22,6 +22,8 @@ from srlhpc.specs.cluster import ClusterProfile, PartitionFacts, RoleResources
 from srlhpc.specs.experiment import ExperimentSpec, PolicyServersSpec, TrainersSpec
 
 Option = str | int | bool
+_NO_GPUS = ""
+"""In place of a type of GPU."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,61 @@ def allocate(plan: Plan, cluster: ClusterProfile, time_minutes: int) -> Allocati
         own = {"gpus_per_rank": 0.0, "memory_mb_per_rank": placed[0].wants.memory_mb_per_rank, "ranks_per_node": None}
         placed[0] = placed[0]._replace(wants=placed[1].wants.model_copy(update=own))
     _check_time(cluster, time_minutes, [entry.wants.partition for entry in placed])
-    groups = [part for group in _alike(placed) for part in _without_idle_gpus(group, cluster)]
-    return Allocation(tuple(_component(group, cluster) for group in groups), time_minutes)
+    return Allocation(tuple(_components(_alike(placed), cluster)), time_minutes)
+
+
+def _components(groups: Sequence[list[_Placed]], cluster: ClusterProfile) -> list[Component]:
+    """Components of ranks on one type of node each.
+
+    Ranks without GPUs are a part of their own where GPUs would lie idle beside them and the partition is known to have
+    nodes for both parts: those of a heterogeneous job do not share nodes.
+    """
+    together = [_whole(group, cluster) for group in groups]
+    apart = [_apart(group, whole, cluster) for group, whole in zip(groups, together, strict=True)]
+    split = [part for parts in apart for part in parts]
+    missing = _missing_nodes(split, cluster)
+    if missing is None and all(len(parts) == 1 or cluster.facts(_partition(parts[0])).nodes for parts in apart):
+        return split
+    merged = [part for parts, whole in zip(apart, together, strict=True) for part in ([whole] if whole else parts)]
+    if missing := _missing_nodes(merged, cluster):
+        raise UserError(missing)
+    return merged
+
+
+def _whole(group: list[_Placed], cluster: ClusterProfile) -> Component | None:
+    """All ranks of a type of node as one component, if that is possible."""
+    try:
+        return _component(group, cluster)
+    except UserError:
+        return None
+
+
+def _apart(group: list[_Placed], whole: Component | None, cluster: ClusterProfile) -> list[Component]:
+    """The same as two components, if that saves GPUs.
+
+    Raises:
+        UserError: the ranks fit neither so nor so.
+    """
+    parts = [_component(part, cluster) for part in _without_idle_gpus(group, cluster)]
+    return [whole] if whole and whole.gpus <= sum(part.gpus for part in parts) else parts
+
+
+def _partition(component: Component) -> str | None:
+    name = component.options.get("partition")
+    return None if name is None else str(name)
+
+
+def _missing_nodes(components: Sequence[Component], cluster: ClusterProfile) -> str | None:
+    """What to say where a job's parts need more nodes of a partition than it has; None if they do not."""
+    for partition, facts in cluster.partitions.items():
+        parts = [part.nodes for part in components if _partition(part) == partition]
+        if len(parts) > 1 and facts.nodes is not None and sum(parts) > facts.nodes:
+            return (
+                f"partitions.{partition}.nodes: is {facts.nodes}, but the job needs {sum(parts)} nodes of it at once "
+                f"({' + '.join(map(str, parts))}): the parts of a heterogeneous job do not share nodes. Ask for fewer "
+                "ranks or CPUs, give roles that may share nodes equal options, or put some into another partition"
+            )
+    return None
 
 
 def _check_trainers_memory(plan: Plan, cluster: ClusterProfile) -> None:
@@ -207,13 +262,24 @@ def _check_time(cluster: ClusterProfile, minutes: int, partitions: Sequence[str 
 
 
 def _alike(placed: Sequence[_Placed]) -> list[list[_Placed]]:
-    """Runs of ranks on one type of node."""
-    return [list(group) for _, group in itertools.groupby(placed, _node_type)]
+    """Runs of ranks that one type of node can serve; a rank without GPUs does not care of which type they are."""
+    groups: list[list[_Placed]] = []
+    gpu_type: str | None = _NO_GPUS
+    for entry in placed:
+        own = entry.wants.gpu_type if entry.gpus else _NO_GPUS
+        is_like = _NO_GPUS in (own, gpu_type) or own == gpu_type
+        if groups and is_like and _node_type(groups[-1][0]) == _node_type(entry):
+            groups[-1].append(entry)
+            gpu_type = own if gpu_type == _NO_GPUS else gpu_type
+        else:
+            groups.append([entry])
+            gpu_type = own
+    return groups
 
 
 def _node_type(entry: _Placed) -> tuple[object, ...]:
     wants = entry.wants
-    return wants.partition, wants.account, wants.qos, wants.constraint, wants.exclusive, wants.gpu_type
+    return wants.partition, wants.account, wants.qos, wants.constraint, wants.exclusive
 
 
 def _without_idle_gpus(group: list[_Placed], cluster: ClusterProfile) -> list[list[_Placed]]:
@@ -302,8 +368,9 @@ def _component(group: Sequence[_Placed], cluster: ClusterProfile) -> Component:
     cpus = node.cpus_per_task * len(group)
     if wants.exclusive and facts.cpus_per_node:
         cpus = facts.cpus_per_node * nodes
+    gpu_type = next((entry.wants.gpu_type for entry in group if entry.gpus), None)
     return Component(
-        _options(wants, node, cluster),
+        _options(wants, node, gpu_type, cluster),
         group[0].rank.rank,
         len(group),
         nodes,
@@ -315,7 +382,7 @@ def _component(group: Sequence[_Placed], cluster: ClusterProfile) -> Component:
     )
 
 
-def _options(wants: RoleResources, node: _Node, cluster: ClusterProfile) -> dict[str, Option]:
+def _options(wants: RoleResources, node: _Node, gpu_type: str | None, cluster: ClusterProfile) -> dict[str, Option]:
     options: dict[str, Option | None] = {
         "partition": wants.partition,
         "account": wants.account,
@@ -325,7 +392,7 @@ def _options(wants: RoleResources, node: _Node, cluster: ClusterProfile) -> dict
         "ntasks": sum(node.tasks),
         "ntasks-per-node": node.tasks[0],
         "cpus-per-task": node.cpus_per_task,
-        "gpus-per-node": (f"{wants.gpu_type}:" if wants.gpu_type else "") + str(node.gpus) if node.gpus else None,
+        "gpus-per-node": (f"{gpu_type}:" if gpu_type else "") + str(node.gpus) if node.gpus else None,
         "mem": f"{node.memory_mb}M" if node.memory_mb else None,
         "exclusive": True if wants.exclusive else None,
         **cluster.sbatch,

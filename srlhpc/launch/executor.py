@@ -15,10 +15,12 @@ from srlhpc.data.atomic import write_json
 from srlhpc.data.forgiving import read_surely
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.earlier_jobs import ended_attempt
+from srlhpc.launch.partitions import read_nodes
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.sbatch_text import sbatch_text
 from srlhpc.launch.slurm import SlurmRefused, no_slurm, run_slurm, slurm_is_here
-from srlhpc.objects import ClusterError
+from srlhpc.launch.start_outlook import outlook, shortage
+from srlhpc.objects import ClusterError, UserError
 from srlhpc.specs.cluster import ClusterProfile
 
 _NO_LIMIT = 10**9
@@ -174,11 +176,32 @@ def submit_foreman(
     return str(executor.submit(SlurmForeman(str(paths.folder))).job_id)
 
 
-def start_estimate(text: str) -> str:
+def check_can_start(allocation: Allocation) -> None:
+    """Refuses a heterogeneous job that has too few nodes to ever start, as far as Slurm tells of them.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if len(allocation.components) < 2 or not slurm_is_here():
+        return
+    try:
+        missing = shortage(allocation, read_nodes())
+    except ClusterError:
+        # It will be told of by the submission itself.
+        return
+    if missing:
+        raise UserError(
+            f"roles: {missing}: it would never start. Ask for fewer ranks or CPUs, give roles that may share nodes "
+            "equal options, or put some into another partition"
+        )
+
+
+def start_estimate(text: str, allocation: Allocation) -> str:
     """What Slurm says on when a job could start, in one sentence; nothing is submitted.
 
     Args:
         text: the batch script.
+        allocation: what it asks for.
 
     Raises:
         SlurmRefused: it would refuse the job.
@@ -187,9 +210,12 @@ def start_estimate(text: str) -> str:
         return "not available (no Slurm on this machine)"
     try:
         said = run_slurm(["sbatch", "--test-only"], text=text).stderr
+        nodes = read_nodes() if len(allocation.components) > 1 else []
     except SlurmRefused:
         raise
     except ClusterError as error:
         return f"not available ({str(error).partition('. ')[0].splitlines()[0]})"
     lines = [line.removeprefix("sbatch: ").strip() for line in said.splitlines() if " to start at " in line]
-    return "; ".join(lines) or "not available (Slurm gives none)"
+    # Slurm has looked at each part of a heterogeneous job by itself.
+    together = [f"not earlier, but all parts start together: the job {outlook(allocation, nodes)}"] if nodes else []
+    return "; ".join([*lines, *together]) or "not available (Slurm gives none)"

@@ -93,6 +93,54 @@ def test_many_actors_when_on_the_trainers_partition_then_no_gpus_beside_them() -
     assert "gpus-per-node" not in acting.options
 
 
+ONE_PARTITION = {
+    "default": {"partition": "gpu"},
+    "trainer": {"gpus_per_rank": 1},
+    "policy_server": {"gpus_per_rank": 1},
+}
+
+
+def on_gpu(nodes: int | None, actors: int, roles: Any = ONE_PARTITION, trainers: int = 1) -> Allocation:
+    """Roles on the partition gpu, which has so many nodes of eight CPUs and two GPUs."""
+    partitions = {"gpu": {"nodes": nodes, "cpus_per_node": 8, "gpus_per_node": 2}}
+    return allocate(made(trainers, actors), profile(roles, partitions=partitions), 60)
+
+
+@pytest.mark.parametrize("nodes", [2, None])
+def test_parts_of_one_partition_when_it_has_no_nodes_for_all_of_them_then_one_component(nodes: int | None) -> None:
+    (component,) = on_gpu(nodes, actors=12).components
+    assert (component.tasks, component.options["gpus-per-node"], component.gpus) == ((8, 7), "2", 4)
+
+
+def test_parts_of_one_partition_when_it_has_nodes_for_all_of_them_then_no_gpus_lie_idle() -> None:
+    assert [(part.nodes, part.gpus) for part in on_gpu(3, actors=12).components] == [(1, 2), (2, 0)]
+
+
+def test_ranks_without_gpus_then_on_nodes_of_any_type_of_gpu() -> None:
+    roles = {**ONE_PARTITION, "trainer": {"gpus_per_rank": 1, "gpu_type": "a100"}, "policy_server": {"nodes": 1}}
+    (component,) = on_gpu(1, actors=3, roles=roles).components
+    assert component.options["gpus-per-node"] == "a100:1"
+
+
+def test_parts_of_one_partition_when_they_cannot_be_one_and_need_too_many_nodes_then_refused_with_arithmetic() -> None:
+    roles = {**ONE_PARTITION, "actor": {"exclusive": True}}
+    with pytest.raises(UserError) as caught:
+        on_gpu(2, actors=12, roles=roles)
+    message = (
+        "partitions.gpu.nodes: is 2, but the job needs 3 nodes of it at once (1 + 2): the parts of a heterogeneous"
+    )
+    assert str(caught.value).startswith(message)
+    assert len(on_gpu(3, actors=12, roles=roles).components) == 2
+
+
+def test_parts_of_one_partition_when_they_lie_in_another_part_between_then_their_nodes_are_counted_too() -> None:
+    partitions = {"cpu": {"nodes": 1, "cpus_per_node": 8}, "gpu": {"nodes": 1, "cpus_per_node": 8, "gpus_per_node": 2}}
+    cluster = profile({**TWO_TYPES, "coordinator": CPU}, partitions=partitions)
+    assert refusal(made(), cluster).startswith(
+        "partitions.cpu.nodes: is 1, but the job needs 2 nodes of it at once (1 + 1"
+    )
+
+
 def test_cpus_when_ranks_of_a_node_want_different_numbers_then_they_share_the_sum() -> None:
     roles = {"default": CPU, "trainer": {"partition": "cpu", "cpus_per_rank": 4}}
     (all_ranks,) = allocate(made(trainers=1, actors=1), profile(roles), 60).components

@@ -35,7 +35,7 @@ def test_job_when_there_is_one_node_then_all_on_it() -> None:
 def test_job_of_the_lab_then_a_component_for_each_type_of_node_and_no_more_nodes_than_there_are() -> None:
     job = check_job(load_cluster("jobs/clusters/lab.yaml"))
     assert [(each.options["partition"], each.nodes, each.gpus) for each in job.allocation.components] == [
-        ("gpu", 1, 2),
+        ("gpu", 2, 2),
         ("cpu", 1, 0),
     ]
     assert [rank.gpus for rank in job.ranks] == [0.0, 1.0, 1.0, 0.0, 0.0, 0.0]
