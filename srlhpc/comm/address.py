@@ -18,6 +18,36 @@ class Address(NamedTuple):
     port: int
 
 
+def facing(host: str) -> str:
+    """The number of this node's interface that its packets to a host leave by; nothing is sent.
+
+    Where the name means nothing here, it is the number that this node's own name stands for.
+
+    Raises:
+        ClusterError: neither name means anything here.
+    """
+    for name in (host, socket.gethostname()):
+        try:
+            family, _, _, _, place = socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect(place)
+                return str(probe.getsockname()[0])
+        except OSError as error:
+            problem = error
+    raise ClusterError(
+        f"neither '{host}' nor this node's own name '{socket.gethostname()}' can be resolved here ({problem}), so "
+        "trainers cannot meet; do the nodes know each other by host name (DNS or /etc/hosts)?"
+    )
+
+
+def listen(host: str) -> tuple[int, int]:
+    """A socket that listens at that number only, on a port that the system chooses: its descriptor and the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, 0), family=family)
+    port = int(listener.getsockname()[1])
+    return listener.detach(), port
+
+
 def reach(address: Address, timeout_seconds: float) -> None:
     """Waits until somebody listens there.
 

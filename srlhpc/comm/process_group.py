@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, but missing from torch's __all__
 
-from srlhpc.comm.address import LOOPBACK, Address, reach
+from srlhpc.comm.address import Address, listen, reach
 from srlhpc.objects import ClusterError
 
 if TYPE_CHECKING:
@@ -100,8 +100,15 @@ class GroupReducer:
 
 
 def host_store(host: str, trainers: int, timeout: timedelta = JOIN_TIMEOUT) -> TCPStore:
-    """At the first trainer: a meeting place on a port that the system chooses (`store.port`)."""
-    return TCPStore(host, 0, trainers, is_master=True, timeout=timeout, wait_for_workers=False)
+    """At the first trainer: a meeting place on a port that the system chooses (`store.port`).
+
+    It listens at that number only. Left to itself, a TCPStore listens on every interface of the node, and whoever
+    reaches it may read and write: it asks nobody who he is.
+    """
+    descriptor, port = listen(host)
+    return TCPStore(
+        host, port, trainers, is_master=True, timeout=timeout, wait_for_workers=False, master_listen_fd=descriptor
+    )
 
 
 def join_store(address: Address, trainers: int, timeout: timedelta = JOIN_TIMEOUT) -> TCPStore:
@@ -126,14 +133,17 @@ def join_trainers(world: MpiWorld | None, ranks: Sequence[int], device: torch.de
         return SingleReducer()
     assert world is not None, "several trainers need MPI"
     # Imported here: one trainer alone runs without an MPI library.
-    from srlhpc.comm.rendezvous import exchange_address, meeting_host
+    from srlhpc.comm.rendezvous import exchange_address, introduce, is_one_node, listening_host
 
-    host = meeting_host(world, ranks)
-    if host == LOOPBACK and sys.platform == "linux":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    if is_one_node(world, ranks) and sys.platform == "linux":
+        # What carries the sums stays on the node as well, unless the user chose an interface.
+        for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+            os.environ.setdefault(variable, "lo")
     if world.rank == ranks[0]:
+        host = listening_host(world, ranks)
         store = host_store(host, len(ranks))
         exchange_address(world, ranks, Address(host, store.port))
     else:
+        introduce(world, ranks)
         store = join_store(exchange_address(world, ranks, None), len(ranks))
     return GroupReducer(list(ranks).index(world.rank), len(ranks), device, store)

@@ -7,16 +7,51 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from srlhpc.comm.address import LOOPBACK, Address
+from srlhpc.comm.address import LOOPBACK, Address, facing
 from srlhpc.comm.mpi import RENDEZVOUS_TAG, MpiWorld, wait
 from srlhpc.comm.mpi_library import MPI
 
 _NAME_BYTES = 256
 
 
-def meeting_host(world: MpiWorld, ranks: Sequence[int]) -> str:
-    """The name under which these ranks reach this one: loopback if all are on this node, else the host's name."""
-    return LOOPBACK if {world.nodes[rank] for rank in ranks} == {world.node} else socket.gethostname()
+def is_one_node(world: MpiWorld, ranks: Sequence[int]) -> bool:
+    """Whether all these ranks are on one node."""
+    return len({world.nodes[rank] for rank in ranks}) == 1
+
+
+def listening_host(world: MpiWorld, ranks: Sequence[int], timeout_seconds: float = 600.0) -> str:
+    """On the first of the ranks: the number of its interface that the others reach, the only one to listen at.
+
+    Loopback if all are on one node, else the interface that faces another node of theirs, whose name is told by its
+    first rank (`introduce`).
+
+    Raises:
+        ClusterError: that rank does not come in time, or names cannot be resolved.
+    """
+    if is_one_node(world, ranks):
+        return LOOPBACK
+    name = np.zeros(_NAME_BYTES, np.uint8)
+    wait(world.comm.Irecv([name, MPI.BYTE], _guest(world, ranks), RENDEZVOUS_TAG), timeout_seconds)
+    return facing(name.tobytes().rstrip(b"\0").decode())
+
+
+def introduce(world: MpiWorld, ranks: Sequence[int], timeout_seconds: float = 600.0) -> None:
+    """On the others, before `exchange_address`: one tells the first its node's name.
+
+    Raises:
+        ClusterError: the first rank does not listen in time.
+    """
+    if is_one_node(world, ranks) or world.rank != _guest(world, ranks):
+        return
+    name = np.zeros(_NAME_BYTES, np.uint8)
+    own = socket.gethostname().encode()
+    name[: len(own)] = np.frombuffer(own, np.uint8)
+    wait(world.comm.Isend([name, MPI.BYTE], ranks[0], RENDEZVOUS_TAG), timeout_seconds)
+
+
+def _guest(world: MpiWorld, ranks: Sequence[int]) -> int:
+    """The first of the ranks on another node than ranks[0]."""
+    return next(rank for rank in ranks if world.nodes[rank] != world.nodes[ranks[0]])
 
 
 def exchange_address(

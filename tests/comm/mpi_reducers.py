@@ -1,4 +1,7 @@
-"""One trainer of a group: `... mpi_reducers FOLDER TRAINERS [die]`; rank 0 comes late to the first sum."""
+"""One trainer of a group: `... mpi_reducers FOLDER TRAINERS [die | nodes]`; rank 0 comes late to the first sum.
+
+`nodes`: every rank poses as a node of its own.
+"""
 
 from __future__ import annotations
 
@@ -56,13 +59,14 @@ def outlive(reducer: Reducer, rank: int) -> dict[str, Any]:
 
 
 def main(folder: str, trainers: int, what: str = "sum") -> None:
-    world = start_mpi(trainers, timeout_seconds=60)
+    host = f"node-{os.getpid()}" if what == "nodes" else None
+    world = start_mpi(trainers, host=host, timeout_seconds=60)
     reducer = join_trainers(world, list(reversed(range(trainers))), torch.device("cpu"))
-    result = (sum_and_agree if what == "sum" else outlive)(reducer, world.rank)
+    result = (outlive if what == "die" else sum_and_agree)(reducer, world.rank)
     Path(folder, f"{world.rank}.json").write_text(json.dumps(result))
-    if what == "sum":
+    if what != "die":
         reducer.close()
-    finalize_or_exit(world, 20 if what == "sum" else 0.5)
+    finalize_or_exit(world, 0.5 if what == "die" else 20)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from srlhpc.comm.address import LOOPBACK, Address
+from srlhpc.comm.address import LOOPBACK, Address, facing
 from srlhpc.comm.process_group import SingleReducer, host_store, join_store, join_trainers
 from srlhpc.objects import ClusterError
 from tests.comm.launching import ROOT, run_ranks
@@ -44,10 +46,43 @@ def test_first_trainer_that_cannot_be_reached_is_named() -> None:
         join_store(Address(LOOPBACK, port), 2, timedelta(seconds=0))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only one number of the loopback interface is there")
+def test_store_listens_at_its_own_number_only() -> None:
+    store = host_store(LOOPBACK, 2)
+    socket.create_connection((LOOPBACK, store.port), 5).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", store.port), 5)
+
+
+def test_store_of_several_nodes_listens_at_the_interface_that_faces_them() -> None:
+    # From one number of the loopback interface, the others are reached by that interface alone.
+    assert facing("127.0.0.2") == LOOPBACK
+    store = host_store(facing(socket.gethostname()), 2)
+    joined = join_store(Address(facing(socket.gethostname()), store.port), 2)
+    joined.set("key", "value")
+    assert store.get("key") == b"value"
+
+
+def test_name_that_means_nothing_is_passed_over_for_the_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"here": "127.0.0.1"}
+
+    def resolve(name: str, port: int, **_: Any) -> list[Any]:
+        if name not in known:
+            raise socket.gaierror(f"no {name}")
+        return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (known[name], port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(socket, "gethostname", lambda: "here")
+    assert facing("there") == LOOPBACK
+    known.clear()
+    with pytest.raises(ClusterError, match="neither 'there' nor this node's own name 'here' can be resolved"):
+        facing("there")
+
+
 @pytest.mark.mpi
-@pytest.mark.parametrize("trainers", [2, 3])
-def test_trainers_sum_and_agree_and_yield_while_one_is_late(trainers: int, tmp_path: Path) -> None:
-    run_ranks(trainers, "tests.comm.mpi_reducers", str(tmp_path), str(trainers))
+@pytest.mark.parametrize(("trainers", "what"), [(2, "sum"), (3, "sum"), (3, "nodes")])
+def test_trainers_sum_and_agree_and_yield_while_one_is_late(trainers: int, what: str, tmp_path: Path) -> None:
+    run_ranks(trainers, "tests.comm.mpi_reducers", str(tmp_path), str(trainers), what)
     total = sum(range(trainers))
     for rank in range(trainers):
         result = json.loads((tmp_path / f"{rank}.json").read_text())
