@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -144,7 +145,19 @@ def _hint(kind: str, value: Any) -> str:
     if kind in ("int_type", "int_from_float") and isinstance(value, float) and value.is_integer():
         return f" (write {int(value):_})"
     if kind == "string_type" and isinstance(value, int | float | bool):
-        return f" (write '{shown(value)}')"
+        return " (quote it)"
+    return _number_in(value) if kind in ("int_type", "float_type") and isinstance(value, str) else ""
+
+
+def _number_in(text: str) -> str:
+    """What to write for a number or a time of day in a spelling that YAML takes for text."""
+    if re.fullmatch(r"\d+(?::[0-5]?\d){1,2}", text):
+        parts = [int(part) for part in text.split(":")]
+        hours, minutes, seconds = (*parts, 0, 0)[:3]
+        total = 3600 * hours + 60 * minutes + seconds
+        return f" ({total / 60:g} minutes, {total} seconds, if it is hours:minutes{':seconds' * (len(parts) > 2)})"
+    if re.fullmatch(r"[-+]?\d{1,3}(?:[, ']\d{3})+", text):
+        return f" (write {re.sub('[, ' + chr(39) + ']', '_', text)})"
     return ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,10 +9,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from srlhpc.objects import UserError
+from srlhpc.specs.yaml_scalars import AMBIGUOUS, SCALARS, scalar_value
 
 MOST_NODES = 20_000
 """Values that one file may hold, aliases counted as often as they are used."""
-_MOST_INTEGER = 2**63 - 1
 _LONGEST_SOURCE = 120
 
 _REMEDIES = {
@@ -59,7 +58,7 @@ class Written:
 
 
 class Loader(yaml.SafeLoader):
-    """Scalars of YAML 1.2: `3e-4` is a number, `yes` and `2024-01-01` are text. Underscores may group digits."""
+    """Scalars of YAML 1.2, and refuses what others take for something else: see `srlhpc.specs.yaml_scalars`."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}
 
@@ -89,21 +88,9 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
-_SCALARS = {
-    "null": (re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
-    "bool": (re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
-    "int": (re.compile(r"(?:[-+]?[0-9][0-9_]*|0o[0-7_]+|0x[0-9a-fA-F_]+)$"), list("-+0123456789")),
-    "float": (
-        re.compile(
-            r"(?:[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
-            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-        ),
-        list("-+.0123456789"),
-    ),
-}
-for _tag, (_pattern, _first) in _SCALARS.items():
-    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
-    Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+for _tag, (_pattern, _first) in SCALARS.items():
+    for _class in (Loader, Dumper):
+        _class.add_implicit_resolver(_tag, _pattern, _first)
 
 
 def parse(text: str, source: str, *, override: bool = False) -> Written:
@@ -141,11 +128,9 @@ def _no_yaml(place: Place | str, problem: str) -> str:
     return f"{place}: is no YAML: {problem}; {remedy}"
 
 
-def _integer(digits: str) -> int:
-    value = int(digits, 0) if digits[:2] in ("0o", "0x") else int(digits)
-    if abs(value) > _MOST_INTEGER:
-        raise ValueError(digits)
-    return value
+def _is_merge(node: yaml.Node) -> bool:
+    """Whether a key is `<<`, not quoted."""
+    return isinstance(node, yaml.ScalarNode) and node.value == "<<" and node.style is None
 
 
 class _Construction:
@@ -169,44 +154,62 @@ class _Construction:
                 return dict(self._items(node, keys))
             if isinstance(node, yaml.SequenceNode):
                 return tuple(self._element(item, (*keys, index)) for index, item in enumerate(node.value))
-            return self._scalar(node)
+            return self._scalar(node, keys)
         finally:
             self._open.pop()
 
     def _items(self, node: yaml.MappingNode, keys: Keys) -> Iterator[tuple[str, Any]]:
         first: dict[str, int] = {}
-        for key_node, value_node in node.value:
-            key = self.value(key_node, keys)
-            if not isinstance(key, str):
-                raise self._refusal(key_node, f"key {key!r} must be text; quote it")
+        own = [(key_node, value_node) for key_node, value_node in node.value if not _is_merge(key_node)]
+        names = {str(key_node.value) for key_node, _ in own}
+        for merge, merged in node.value:
+            if _is_merge(merge):
+                yield from self._merged(merge, merged, keys, names)
+        for key_node, value_node in own:
+            key = self._key(key_node)
             if key in first:
                 raise self._refusal(key_node, f"duplicate key '{key}'; it is also in line {first[key]}: leave one out")
             first[key] = key_node.start_mark.line + 1
             self._places[*keys, key] = self._place(key_node)
             yield key, self.value(value_node, (*keys, key))
 
+    def _key(self, node: yaml.Node) -> str:
+        # `on:` and `no:` are keys as they stand here.
+        key = node.value if node.tag == AMBIGUOUS and str(node.value).isalpha() else self.value(node, ())
+        if not isinstance(key, str):
+            raise self._refusal(node, f"key {key!r} must be text; quote it")
+        return key
+
+    def _merged(self, merge: yaml.Node, node: yaml.Node, keys: Keys, names: set[str]) -> Iterator[tuple[str, Any]]:
+        """The items of the mappings of a merge key `<<` that are not among `names`; an earlier mapping wins."""
+        for mapping in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if not isinstance(mapping, yaml.MappingNode):
+                raise self._refusal(merge, "'<<' merges mappings; write '<<: *anchor' of a mapping, or a list of such")
+            places = dict(self._places)
+            items = self.value(mapping, keys)
+            for name, value in items.items():
+                if name not in names:
+                    names.add(name)
+                    yield name, value
+                else:
+                    # What is written here keeps its own place.
+                    self._forget(places, (*keys, name))
+
+    def _forget(self, before: dict[Keys, Place], keys: Keys) -> None:
+        for at in [at for at in self._places if at[: len(keys)] == keys]:
+            del self._places[at]
+        self._places.update({at: place for at, place in before.items() if at[: len(keys)] == keys})
+
     def _element(self, node: yaml.Node, keys: Keys) -> Any:
         self._places[keys] = self._place(node)
         return self.value(node, keys)
 
-    def _scalar(self, node: yaml.Node) -> Any:
-        kind = node.tag.removeprefix("tag:yaml.org,2002:")
-        text = str(node.value)
+    def _scalar(self, node: yaml.Node, keys: Keys) -> Any:
         try:
-            match kind:
-                case "str":
-                    return text
-                case "null":
-                    return None
-                case "bool":
-                    return text.lower() == "true"
-                case "int":
-                    return _integer(text.replace("_", ""))
-                case "float":
-                    return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan").lower())
-        except ValueError:
-            raise self._refusal(node, f"'{text[:60]}' is no {kind} of 64 bits; quote it if it is text") from None
-        raise self._refusal(node, f"unknown tag '{node.tag}'; leave it out, or quote text that begins with '!'")
+            return scalar_value(node.tag, str(node.value))
+        except ValueError as error:
+            path = ".".join(str(key) for key in keys)
+            raise self._refusal(node, f"{path}: {error}" if path else str(error)) from None
 
     def _place(self, node: yaml.Node) -> Place:
         return Place(self._override, self._source, 0 if self._override else node.start_mark.line + 1)

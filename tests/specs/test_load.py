@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -153,7 +154,8 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
         (
             "ranks: 2",
             "ranks: 2\ntrainers: {prefetch: yes}",
-            "jobs/pong.yaml:15: trainers.prefetch: is 'yes'; it must be true or false.",
+            "jobs/pong.yaml:15: trainers.prefetch: 'yes' is true in old YAML and text in new; write true, or quote it "
+            "if it is text",
         ),
         (
             "ranks: 2",
@@ -168,7 +170,7 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
         (
             "ranks: 2",
             "ranks: 2\nagents:\n- match: 7",
-            "jobs/pong.yaml:16: agents.0.match: is 7; it must be text (write '7').",
+            "jobs/pong.yaml:16: agents.0.match: is 7; it must be text (quote it).",
         ),
         (
             "fragments: 8",
@@ -203,7 +205,7 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
         (
             "seed: 1",
             "seed: !!python/name:os.system",
-            "jobs/pong.yaml:1: unknown tag 'tag:yaml.org,2002:python/name:os.system'; "
+            "jobs/pong.yaml:1: seed: unknown tag 'tag:yaml.org,2002:python/name:os.system'; "
             "leave it out, or quote text that begins with '!'",
         ),
         ("seed: 1", "1: seed", "jobs/pong.yaml:1: key 1 must be text; quote it"),
@@ -311,10 +313,43 @@ def test_text_when_dumped_then_still_text(word: str) -> None:
     assert load_text(dump_experiment(spec), "dump.yaml").agents[0].match == word
 
 
-@pytest.mark.parametrize("word", ["1e3", "0o17", "1_000", "null", "True", ".5", "~"])
+@pytest.mark.parametrize(
+    "word", ["1e3", "0o17", "1_000", "null", "True", ".5", "~", "010", "off", "None", "inf", "0b1", "-0x1"]
+)
 def test_text_that_looks_like_something_else_when_dumped_then_quoted(word: str) -> None:
     spec = load_text(JOB, "job.yaml", [f"agents=[{{match: '{word}'}}]"])
     assert load_text(dump_experiment(spec), "dump.yaml").agents[0].match == word
+
+
+@pytest.mark.parametrize("number", [".inf", "-.inf"])
+def test_infinity_in_free_settings_when_dumped_then_still_a_number(number: str) -> None:
+    job = JOB.replace("factory: catch", "factory: gymnasium, id: CartPole-v1")
+    spec = load_text(job, "job.yaml", [f"environment={{factory: gymnasium, id: X-v0, kwargs: {{limit: {number}}}}}"])
+    again = load_text(dump_experiment(spec), "dump.yaml")
+    assert again.model_dump()["environment"]["kwargs"] == {"limit": float(number.replace(".", ""))}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("1e6", "seed: is 1000000.0; it must be a whole number (write 1_000_000)"),
+        ("1,000", "seed: is '1,000'; it must be a whole number (write 1_000)"),
+        (
+            "12:30:00",
+            "seed: is '12:30:00'; it must be a whole number "
+            "(750 minutes, 45000 seconds, if it is hours:minutes:seconds)",
+        ),
+        (
+            "+010",
+            "'+010' has a leading zero, which is octal to some and decimal to others; write 10, or 0o10 for octal",
+        ),
+        ("~", "seed: is null; it must be a whole number"),
+        ("10k", "seed: is '10k'; it must be a whole number"),
+    ],
+)
+def test_number_in_a_wrong_spelling_when_loaded_then_the_right_one_is_told(value: str, told: str) -> None:
+    with pytest.raises(UserError, match=re.escape(f"--set seed={value}: {told}")):
+        load_text(JOB, "job.yaml", [f"seed={value}"])
 
 
 @pytest.mark.parametrize(

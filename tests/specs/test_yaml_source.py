@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -36,19 +37,36 @@ def test_data_when_dumped_and_parsed_then_the_same(data: Any) -> None:
     ("text", "value"),
     [
         ("3e-4", 3e-4),
+        ("1e5", 1e5),
         ("10_000_000", 10_000_000),
         ("1_000.5", 1000.5),
+        ("1_", "1_"),
         (".5", 0.5),
+        ("5.", 5.0),
+        ("+5", 5),
+        ("-0", 0),
+        ("0.5", 0.5),
+        ("007.5", 7.5),
         ("-.inf", float("-inf")),
         ("0x1F", 31),
+        ("0X1f", 31),
+        ("-0x10", -16),
         ("0o17", 15),
-        ("017", 17),
-        ("yes", "yes"),
-        ("off", "off"),
+        ("0O10", 8),
+        ("0b11", 3),
+        ("0b12", "0b12"),
         ("1:30", "1:30"),
+        ("12:30:00", "12:30:00"),
         ("2024-01-01", "2024-01-01"),
+        ("2024-01-01 12:00:00", "2024-01-01 12:00:00"),
         ("1e", "1e"),
+        ("y", "y"),
         ("'3'", "3"),
+        ("'010'", "010"),
+        ("!!str 010", "010"),
+        ("!!float 5", 5.0),
+        ("'no'", "no"),
+        ("none", "none"),
         ("True", True),
         ("~", None),
         ("", None),
@@ -57,6 +75,57 @@ def test_data_when_dumped_and_parsed_then_the_same(data: Any) -> None:
 def test_scalar_when_parsed_then_as_in_yaml_1_2(text: str, value: object) -> None:
     found = parse(text, "x.yaml").data
     assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("010", "has a leading zero, which is octal to some and decimal to others; write 10, or 0o10 for octal"),
+        ("-0_17", "write -17, or -0o17 for octal"),
+        ("08", "has a leading zero, which some take for octal; write 8, or quote it"),
+        ("!!int 010", "write 10, or 0o10"),
+        ("yes", "is true in old YAML and text in new; write true, or quote it if it is text"),
+        ("Off", "is false in old YAML and text in new; write false"),
+        ("!!bool no", "write false"),
+        ("!!bool 1", "is no bool; correct it"),
+        ("!!null x", "is no null; correct it"),
+        ("!!int 1.5", "is no int; correct it"),
+        ("None", "is Python's word; write null"),
+        ("inf", "is text in YAML; write .inf"),
+        ("-Infinity", "write -.inf"),
+        ("nan", "write .nan"),
+        ("1e400", "is no float of 64 bits"),
+        ("0xffffffffffffffffff", "is no int of 64 bits"),
+    ],
+)
+def test_word_that_readers_take_for_different_things_when_parsed_then_refused(word: str, told: str) -> None:
+    with pytest.raises(UserError, match=rf"^x\.yaml:2: a\.b: '.*' .*{re.escape(told)}"):
+        parse(f"a:\n  b: {word}\n", "x.yaml")
+    with pytest.raises(UserError, match=re.escape(told)):
+        parse(word, "--set a=1", override=True)
+
+
+def test_merge_key_when_parsed_then_its_mapping_lies_below_what_is_written_beside_it() -> None:
+    text = "x: &x {a: 1, b: {c: 2}}\ny: &y {a: 3, d: 4}\none:\n  b: 5\n  <<: *x\ntwo: {<<: [*x, *y], a: 6}\n"
+    written = parse(text, "x.yaml")
+    assert written.data["one"] == {"a": 1, "b": 5}
+    assert written.data["two"] == {"a": 6, "b": {"c": 2}, "d": 4}
+    lines = {keys: written.place(keys).line for keys in (("one", "a"), ("one", "b"), ("two", "b", "c"), ("two", "d"))}
+    assert lines == {("one", "a"): 1, ("one", "b"): 4, ("two", "b", "c"): 1, ("two", "d"): 2}
+
+
+def test_key_that_looks_like_a_merge_when_quoted_then_a_key() -> None:
+    assert parse("'<<': 1", "x.yaml").data == {"<<": 1}
+
+
+@pytest.mark.parametrize("text", ["a: {<<: 5}", "x: &x 1\na: {<<: *x}", "x: &x [1]\na: {<<: *x}"])
+def test_merge_of_what_is_no_mapping_when_parsed_then_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"^x\.yaml:\d: '<<' merges mappings; write"):
+        parse(text, "x.yaml")
+
+
+def test_keys_that_look_like_truth_when_parsed_then_text() -> None:
+    assert parse("on: 1\nno: 2", "x.yaml").data == {"on": 1, "no": 2}
 
 
 def test_values_when_parsed_then_their_lines_are_known() -> None:
