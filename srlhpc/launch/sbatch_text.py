@@ -81,4 +81,11 @@ def _options(options: Mapping[str, Option | None]) -> Iterator[str]:
         if value is True:
             yield f"#SBATCH --{name}"
         elif value is not None:
-            yield f"#SBATCH --{name}={shlex.quote(str(value))}"
+            yield f"#SBATCH --{name}={_quoted(str(value))}"
+
+
+def _quoted(text: str) -> str:
+    """A value as sbatch reads it, which, other than a shell, takes a backslash within quotes for itself."""
+    if "\\" in text or "'" in text:
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return shlex.quote(text)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 
 from srlhpc.objects import UserError
 from srlhpc.specs.cluster import MOST_MINUTES
-
-_UNITS = {"m": 1, "min": 1, "h": 60, "d": 24 * 60}
+from srlhpc.specs.time_text import minutes_in
 
 
 def minutes_of(text: str) -> int:
@@ -20,24 +18,12 @@ def minutes_of(text: str) -> int:
     Raises:
         UserError: it is none of these, or not between a minute and a year.
     """
-    minutes = _minutes(text.strip())
+    minutes = minutes_in(text.strip())
     if minutes is None:
         raise UserError(f"--time: '{text}' is no time limit; write minutes, 12:00:00, 2-00:00:00, 90m, 12h or 2d")
     if not 0 < minutes <= MOST_MINUTES:
         raise UserError(f"--time: '{text}' must be at least a minute and at most a year")
     return math.ceil(minutes)
-
-
-def _minutes(text: str) -> float | None:
-    if match := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(m|min|h|d)", text, re.ASCII):
-        return float(match[1]) * _UNITS[match[2]]
-    if match := re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})(?::([0-9]{1,6}))?(?::([0-9]{1,6}))?", text, re.ASCII):
-        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        return days * 24 * 60 + hours * 60 + minutes + seconds / 60
-    if match := re.fullmatch(r"(?:([0-9]{1,6}):)?([0-9]{1,9}):([0-9]{1,6})", text, re.ASCII):
-        hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        return hours * 60 + minutes + seconds / 60
-    return float(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else None
 
 
 def hours_text(minutes: int) -> str:
@@ -48,5 +34,5 @@ def hours_text(minutes: int) -> str:
 
 def slurm_minutes(text: str) -> int | None:
     """A time limit as Slurm's commands print it; None for no limit, or for one that is not set."""
-    minutes = _minutes(text)
+    minutes = minutes_in(text)
     return None if minutes is None else math.ceil(minutes)

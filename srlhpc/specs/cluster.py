@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -23,6 +24,7 @@ from pydantic import (
 
 import srlhpc
 from srlhpc.objects import UserError, did_you_mean
+from srlhpc.specs import cluster_words
 from srlhpc.specs.errors import problems, shown
 from srlhpc.specs.load import naming_places
 from srlhpc.specs.spec import Spec, refusal
@@ -37,8 +39,8 @@ MOST_MINUTES = 366 * 24 * 60
 
 # fmt: off
 _OURS = (
-    "account", "array", "begin", "chdir", "comment", "constraint", "cpus-per-gpu", "cpus-per-task", "dependency",
-    "distribution", "error", "exclusive", "gid", "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres",
+    "account", "array", "begin", "chdir", "clusters", "constraint", "cpus-per-gpu", "cpus-per-task", "dependency",
+    "distribution", "error", "exclusive", "gid", "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task",
     "help", "het-group", "hold", "input", "job-name", "kill-on-invalid-dep", "mem", "mem-per-cpu", "mem-per-gpu",
     "no-kill", "no-requeue", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
     "ntasks-per-socket", "open-mode", "output", "overcommit", "parsable", "partition", "qos", "requeue", "signal",
@@ -46,6 +48,17 @@ _OURS = (
 )
 # fmt: on
 """Options of sbatch that follow from other fields of the profile, from the job, or that would break a run."""
+_FIELDS = {
+    **{name: f"roles.default.{name}" for name in ("account", "partition", "qos", "constraint", "exclusive")},
+    **dict.fromkeys(("time", "time-min"), "time_minutes, or submit --time"),
+    **dict.fromkeys(("mem", "mem-per-cpu", "mem-per-gpu"), "memory_mb_per_rank"),
+    **dict.fromkeys(("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket"), "gpus_per_rank"),
+    **dict.fromkeys(("requeue", "no-requeue"), "requeue"),
+    "cpus-per-task": "cpus_per_rank",
+    "ntasks-per-node": "ranks_per_node",
+    "signal": "signal and signal_lead_seconds",
+}
+"""Where these are written instead."""
 
 
 def _one_line(text: str) -> str:
@@ -68,20 +81,34 @@ def _gpu_type(text: str) -> str:
     return text
 
 
+def _set_up(text: str) -> str:
+    return _one_line(text.replace("\t", "    ")) and text
+
+
+def _module(text: str) -> str:
+    if len(text.split()) > 1:
+        raise ValueError(f"is {text!r}; write one module an entry: {text.split()}")
+    return _word(text)
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
 Word = Annotated[str, AfterValidator(_word)]
+Name = Annotated[Word, BeforeValidator(cluster_words.one_text(","))]
+"""Names, with commas between them."""
+Megabytes = Annotated[PositiveInt, BeforeValidator(cluster_words.megabytes)]
+Interpreter = Annotated[str, AfterValidator(_one_line), AfterValidator(cluster_words.interpreter)]
 
 
 class RoleResources(Spec):
     """Where the ranks of a role run and what each of them gets. What a role leaves out, `default` says."""
 
-    partition: Word | None = None
+    partition: Name | None = None
     """Partition; null: the cluster's default."""
-    account: Word | None = None
+    account: Name | None = None
     """Account that pays; null: the user's default."""
-    qos: Word | None = None
+    qos: Name | None = None
     """Quality of service; null: the account's default."""
-    constraint: Line | None = None
+    constraint: Annotated[Line, BeforeValidator(cluster_words.one_text("&"))] | None = None
     """Features that a node must have, as sbatch takes them."""
     gpus_per_rank: Annotated[NonNegativeFloat, Field(le=64)] = 0.0
     """GPUs of each rank; 0.5: two ranks share one."""
@@ -89,7 +116,7 @@ class RoleResources(Spec):
     """Type of GPU, as `sinfo -o %G` names it; null: any."""
     cpus_per_rank: PositiveInt | None = None
     """CPUs of each rank; null: as many as the job gives the role threads."""
-    memory_mb_per_rank: PositiveInt | None = None
+    memory_mb_per_rank: Megabytes | None = None
     """Memory of each rank in MB; null: what the partition gives by default."""
     ranks_per_node: PositiveInt | None = None
     """Most ranks of this role on one node; null: as many as fit by `partitions`."""
@@ -118,9 +145,9 @@ class PartitionFacts(Spec):
     """CPUs of a node, as Slurm counts them."""
     gpus_per_node: NonNegativeInt | None = None
     """GPUs of a node."""
-    memory_mb_per_node: PositiveInt | None = None
+    memory_mb_per_node: Megabytes | None = None
     """Memory of a node in MB."""
-    max_minutes: PositiveInt | None = None
+    max_minutes: Annotated[PositiveInt, BeforeValidator(cluster_words.minutes)] | None = None
     """Longest time limit in minutes."""
 
 
@@ -133,11 +160,12 @@ class ClusterProfile(Spec):
     """MPI that mpi4py uses on the nodes; auto: it is asked when the job starts."""
     srun_mpi: Word | None = None
     """Plugin for `srun --mpi=`; null: pmi2 for MPICH, pmix for Open MPI."""
-    python: Word | None = None
-    """Path of the Python interpreter on the nodes; null: the one that submits."""
-    modules: tuple[Word, ...] = ()
+    python: Interpreter | None = None
+    """Path of the Python interpreter on the nodes, where `~` and `$NAME` are those of the shell that submits; null: the
+    one that submits."""
+    modules: tuple[Annotated[str, AfterValidator(_module)], ...] = ()
     """Modules to load first, in order."""
-    setup: tuple[Line, ...] = ()
+    setup: tuple[Annotated[str, AfterValidator(_set_up)], ...] = ()
     """Shell lines that run in the batch script before the foreman starts, after the modules are loaded."""
     signal: Literal["USR1", "USR2"] = "USR2"
     """Signal that announces the end of a job: time limit or pre-emption."""
@@ -154,9 +182,9 @@ class ClusterProfile(Spec):
     """Restarts of crashed ranks within one job; the count starts anew when training has got further."""
     requeues: NonNegativeInt = 20
     """Most returns of one job into the queue."""
-    time_minutes: Annotated[PositiveInt, Field(le=MOST_MINUTES)] = 60
+    time_minutes: Annotated[PositiveInt, Field(le=MOST_MINUTES), BeforeValidator(cluster_words.minutes)] = 60
     """Time limit where `--time` gives none, in minutes."""
-    sbatch: dict[str, Word | int | bool] = {}
+    sbatch: dict[str, Annotated[Line | int | bool, BeforeValidator(cluster_words.option_value)]] = {}
     """Further options of sbatch for every component, by their long names; true: an option without value."""
     roles: dict[str, RoleResources] = {}
     """Resources by role; `default` holds what a role does not say itself. A coordinator that is not named runs beside
@@ -184,11 +212,16 @@ class ClusterProfile(Spec):
     @classmethod
     def _check_sbatch(cls, options: dict[str, str | int | bool]) -> dict[str, str | int | bool]:
         for name, value in options.items():
-            if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-                raise refusal(f"'{name}' is no long option of sbatch; write it without dashes in front", name)
+            if wrong := cluster_words.option_name(name):
+                raise refusal(wrong, name)
             # sbatch takes the beginning of an option's name for the option.
             if ours := next((option for option in _OURS if option.startswith(name)), None):
-                raise refusal(f"--{ours} follows from the profile's other fields and the job; leave it out", name)
+                field = f"; write {_FIELDS[ours]}" if ours in _FIELDS else ""
+                raise refusal(
+                    f"--{ours} follows from the profile's other fields and the job; leave it out{field}", name
+                )
+            if name in ("gre", "gres") and re.search(r"(^|,)(gres[:/])?gpu\b", str(value)):
+                raise refusal(f"is {value!r}; GPUs follow from gpus_per_rank and gpu_type; leave them out", name)
             if value is False:
                 raise refusal("is false; leave the option out instead", name)
         return options
@@ -210,8 +243,14 @@ class ClusterProfile(Spec):
         return default.model_copy(update={field: getattr(own, field) for field in own.model_fields_set})
 
     def facts(self, partition: str | None) -> PartitionFacts:
-        """What is known of a partition's nodes."""
-        return self.partitions.get(partition or "", PartitionFacts())
+        """What is known of a partition's nodes; of several with commas, the most that one of them has."""
+        each = [self.partitions.get(name, PartitionFacts()) for name in (partition or "").split(",")]
+        most = {
+            field: None if None in values else max(values)
+            for field in PartitionFacts.model_fields
+            if (values := [getattr(facts, field) for facts in each])
+        }
+        return each[0] if len(each) == 1 else PartitionFacts(**most)
 
     @property
     def interpreter(self) -> str:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from srlhpc.launch.allocation import Allocation, Component
+from srlhpc.launch.sbatch_text import sbatch_text
 from srlhpc.launch.slurm import run_slurm
-from srlhpc.specs.cluster import load_cluster
+from srlhpc.specs.cluster import ClusterProfile, load_cluster
 
 ROOT = Path(__file__).parents[2]
 JOB = "jobs/catch.yaml"
@@ -115,3 +117,17 @@ def test_cluster_show_then_free_cpus_and_gpus_of_each_partition() -> None:
     partitions = {row[0]: row for row in rows if row}
     assert partitions["cpu*"][2].endswith("/16")
     assert partitions["gpu"][3].endswith("/4")
+
+
+@pytest.mark.usefixtures("cleared")
+def test_options_with_quotes_and_blanks_then_slurm_reads_what_was_written(tmp_path: Path) -> None:
+    comment = 'it\'s "mine" # C:\\x & more'
+    options = {"comment": comment, "exclude": "cpu1,gpu[1-2]", "nice": "7"}
+    component = Component({"partition": "low", **options}, 0, 1, 1, (1,), 1, 0)
+    allocation = Allocation((component,), 60)
+    text = sbatch_text(allocation, ClusterProfile(), name="quoted", folder=tmp_path / "my runs", command="true")
+    job = run_slurm(["sbatch", "--parsable", "--hold"], text=text).stdout.strip()
+    shown = run_slurm(["scontrol", "show", "job", job]).stdout
+    assert f"Comment={comment}" in shown
+    assert "ExcNodeList=cpu1,gpu[1-2]" in shown
+    assert f"StdErr={tmp_path}/my runs/{job}_0_log.err" in shown
