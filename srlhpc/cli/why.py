@@ -10,7 +10,7 @@ import click
 from srlhpc.cli.options import open_run, root_option
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.batch_words import BatchWords
-from srlhpc.launch.failures import Failure, failures
+from srlhpc.launch.failures import Failure, advice_for_kind, failures
 from srlhpc.launch.jobs import JobState, SlurmJobs
 from srlhpc.launch.pending_reasons import explained
 from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, last_words, run_state, silent_ranks
@@ -33,6 +33,8 @@ _FOR_NODES = ("", "Resources", "Priority", "Nodes required for job are DOWN", "R
 """Slurm's reasons of a job that waits for nodes; it gives parts of a heterogeneous job none for long."""
 _NOT_BY_RANKS = ("out of memory", "node failed", "cancelled", "timed out")
 """Ranks that died then did so because of it."""
+_BY_ALL_RANKS = ("standstill", "stuck")
+"""Reasons that no single rank gave; those that died were ended because of it."""
 _PLAIN = {
     "configuring": "its nodes are being made ready",
     "suspended": "Slurm has suspended its job; it goes on when that is resumed",
@@ -70,7 +72,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
             yield from _last_attempt(attempt)
         return
     words = slurm_words(paths, attempt) if name in ("failed", *_SLURM_ADVICE) else []
-    if attempt and found and name not in _NOT_BY_RANKS:
+    if attempt and found and name not in _NOT_BY_RANKS and state["reason"] not in _BY_ALL_RANKS:
         yield from _first(attempt, found)
         if name in ("finished", "running"):
             yield "the others went on without it"
@@ -103,6 +105,9 @@ def _without_failure(paths: RunPaths, state: Mapping[str, Any], words: Sequence[
         yield message or _PLAIN[name]
     elif name != "failed":
         yield "nothing failed"
+    elif state["reason"] in _BY_ALL_RANKS:
+        yield message
+        yield f"what to do: {advice_for_kind(state['reason'])}"
     elif state["reason"] == "checkpoint":
         yield message
         yield "what to do: make room there (or name checkpoint_spare in the cluster profile), then resume"

@@ -165,6 +165,7 @@ _ADVICE_BY_KIND = {
     "gpu": "Leave the node out or ask for fewer GPUs, then resume with `--cluster NAME`.",
     "cluster": "The logs of all ranks have more; if it comes again, look at the machine.",
     "standstill": "Roles waited for each other, which must not be: resume, and report it with the logs of all ranks.",
+    "stuck": "The logs of the ranks that are named tell what they were doing; resume from the last checkpoint.",
 }
 
 

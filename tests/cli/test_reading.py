@@ -129,6 +129,17 @@ def test_why_when_a_rank_was_killed_then_its_role_host_signal_and_log(tmp_path: 
     assert "srlhpc resume mine" in out
 
 
+def test_why_when_the_run_stood_still_then_who_waited_and_not_who_was_ended_for_it(tmp_path: Path, call: Call) -> None:
+    paths = written_run(tmp_path, "mine")
+    message = "nothing has moved for 45 s although all ranks report: actor-0: group 0 waits for a grant of a"
+    end(paths, "failed", "standstill", message)
+    last(paths).exit(2).write_text("143 1.0")
+    out = call("why", "mine")[1]
+    assert "group 0 waits for a grant of a" in out
+    assert "what to do: Roles waited for each other" in out
+    assert "SIGTERM" not in out
+
+
 def test_why_when_a_rank_raised_then_the_end_of_its_traceback(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     lines = [f"line {number}" for number in range(40)]

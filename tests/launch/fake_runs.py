@@ -17,6 +17,8 @@ from srlhpc.launch.processes import kill_processes_of, processes_of
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.shared_memory import remove_leftovers
 
+PATIENCE_SECONDS = 180.0
+"""For what must happen; only a fault lets it pass."""
 LABELS = ("coordinator-0", "actor-0", "trainer-default-0")
 
 
@@ -54,7 +56,7 @@ class FakeRun:
 
     def wait(self) -> tuple[int, str]:
         """Exit code and standard error."""
-        _, err = self.process.communicate(timeout=60)
+        _, err = self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode, err
 
     @property
@@ -74,7 +76,7 @@ def fake_run(root: Path, way: str, labels: tuple[str, ...] = LABELS) -> Iterator
         remove_leftovers(run.attempt)
 
 
-def wait_for(happened: Callable[[], object], seconds: float = 30.0) -> None:
+def wait_for(happened: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Waits for another process.
 
     Raises:

@@ -78,7 +78,7 @@ def test_checkpoint_when_it_does_not_come_within_the_lead_time_then_the_ranks_mu
     attempt: AttemptPaths, signals: JobSignals
 ) -> None:
     end = end_of_job(attempt, signals)
-    signals.warned_at = ago(34.0)
+    signals.warned_at = ago(5.0)
     assert end.must_go(attempt) is None
     signals.warned_at = ago(36.0)
     outcome = end.must_go(attempt)

@@ -97,7 +97,7 @@ def test_foreman_when_killed_then_nothing_stays_and_status_says_killed(tmp_path:
         assert len(run.pids()) >= 3
         run.signal(signal.SIGKILL)
         run.wait()
-        wait_for(lambda: not run.pids(), seconds=5.0)
+        wait_for(lambda: not run.pids())
         state = run_state(run.paths)
         assert (state["state"], state["reason"]) == ("failed", "killed")
 

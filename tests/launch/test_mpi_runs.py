@@ -30,7 +30,7 @@ from tests.openmpi import openmpi_python
 
 pytestmark = pytest.mark.mpi
 
-LIMIT_SECONDS = 90.0
+LIMIT_SECONDS = 240.0
 
 
 @dataclass

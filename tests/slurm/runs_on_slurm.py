@@ -11,12 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from srlhpc.data.atomic import read_json
+from srlhpc.data.atomic import read_json, write_atomically
 from srlhpc.launch.processes import processes_of
 from srlhpc.launch.run_state import job_ids, run_state
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.slurm import run_slurm
 from srlhpc.objects import ClusterError
+from srlhpc.specs.load import dump_experiment, load_experiment
 
 ROOT = Path(__file__).parents[2]
 PROFILE = """\
@@ -95,6 +96,10 @@ class SlurmRun:
     @property
     def status(self) -> dict[str, Any]:
         return read_json(self.paths.status) or {}
+
+    def change(self, *overrides: str) -> None:
+        """Changes the spec of attempts to come."""
+        write_atomically(self.paths.spec, dump_experiment(load_experiment(self.paths.spec, overrides)).encode())
 
     def end(self, number: int) -> dict[str, Any]:
         return read_json(self.paths.attempt(number).end) or {}
