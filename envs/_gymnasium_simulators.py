@@ -9,7 +9,8 @@ import numpy as np
 
 from envs._action_masks import MASK, unexpected_mask, write_mask
 from envs._gymnasium_actions import ActionCodec
-from envs._gymnasium_spaces import ObservationKeys, frames_per_second, picture
+from envs._gymnasium_pictures import frames_per_second, picture
+from envs._gymnasium_spaces import ObservationKeys
 from envs._observation_checks import ArrayCheck, missing_part
 from envs._returned_values import SimulatorError, column, one_flag, one_number
 from srlhpc.environment import Array, BoolArray, KindStep
@@ -74,7 +75,7 @@ class Vectorised:
         write_mask(mask, self._codec.space, now.action_masks[copy, 0], acts=acts)
 
     def render(self) -> Array | None:
-        return picture(self._vector)
+        return picture(self._vector, of_first=True)
 
     @property
     def render_fps(self) -> float | None:

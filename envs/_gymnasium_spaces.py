@@ -187,17 +187,3 @@ def _one_hot(choices: NDArray[Any], starts: NDArray[Any], check: Callable[[Any],
         return encoded
 
     return ObservationKey(ArraySpec((size,), "float32"), encode)
-
-
-def picture(simulator: Any) -> Array | None:
-    """What the simulator (or the first of a vector) draws, uint8 `[height, width, 3]`; None without render mode."""
-    if getattr(simulator, "render_mode", None) is None:
-        return None
-    picture = simulator.render()
-    return np.asarray(picture[0] if isinstance(picture, list | tuple) else picture, np.uint8)
-
-
-def frames_per_second(simulator: Any) -> float | None:
-    """Pictures of one second of play, if the simulator (or a vector of them) says so."""
-    fps = (simulator.metadata or {}).get("render_fps")
-    return float(fps) if isinstance(fps, int | float) and fps > 0 else None

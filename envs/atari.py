@@ -17,6 +17,7 @@ from srlhpc.environment import Array, ArraySpec, Discrete, Environment, EpisodeT
 from srlhpc.objects import UserError, did_you_mean
 from srlhpc.specs.modules import EnvironmentSettings
 
+FRAMES_PER_SECOND = 60
 FRAMES_PER_STEP = 4
 STACK = 4
 SIDE = 84
@@ -133,6 +134,10 @@ class Atari(Environment):
             return None
         newest = self._records.now.observations["obs"][0, 0, -1]
         return np.repeat(np.kron(newest, np.ones((4, 4), np.uint8))[:, :, None], 3, axis=2)
+
+    @property
+    def render_fps(self) -> float | None:
+        return FRAMES_PER_SECOND / FRAMES_PER_STEP
 
     def close(self) -> None:
         self._vector.close()

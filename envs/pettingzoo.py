@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from envs._action_masks import MASK, unexpected_mask, write_mask
-from envs._gymnasium_spaces import picture
+from envs._gymnasium_pictures import frames_per_second, picture
 from envs._parallel import Parallel, Values, parallel_of
 from envs._pettingzoo_teams import Team, teams_of
 from envs._returned_values import SimulatorError, one_flag, one_number
@@ -225,6 +225,10 @@ class PettingZooEnvironment(Environment):
 
     def render(self) -> Array | None:
         return picture(self._simulators[0].simulator)
+
+    @property
+    def render_fps(self) -> float | None:
+        return frames_per_second(self._simulators[0].simulator)
 
     def close(self) -> None:
         for parallel in self._simulators:

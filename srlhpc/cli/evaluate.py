@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 from srlhpc.cli.options import open_run, root_option, say
+from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.objects import UserError
 
 
@@ -21,13 +23,28 @@ from srlhpc.objects import UserError
     type=click.Path(path_type=Path, dir_okay=False),
     help="Film the episodes: .mp4, .gif; or .png for a sheet with frames of the first one.",
 )
+@click.option(
+    "--max-episode-steps",
+    type=click.IntRange(min=1),
+    help="Give up an episode that has not ended after so many steps, and what its copy still had to play; else as the "
+    "run's evaluators.max_episode_steps (30,000).",
+)
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="That file; else the newest whole one.")
 @click.option("--json", "as_json", is_flag=True, help="The result as an object on standard output.")
 @root_option
 def command(
-    run: str, episodes: int, video: Path | None, checkpoint: Path | None, as_json: bool, root: str | None
-) -> None:
-    """Play episodes with the policy of RUN: deterministic actions, frozen weights and statistics."""
+    run: str,
+    episodes: int,
+    video: Path | None,
+    max_episode_steps: int | None,
+    checkpoint: Path | None,
+    as_json: bool,
+    root: str | None,
+) -> int:
+    """Play episodes with the policy of RUN: deterministic actions, frozen weights and statistics.
+
+    Progress is on standard error. Exit code 1 if episodes were given up: the numbers are of the others then.
+    """
     from srlhpc.launch.evaluate import evaluate
 
     paths = open_run(root, run)
@@ -40,16 +57,32 @@ def command(
         for problem in found.problems:
             say(f"skipped: {problem}")
         checkpoint = found.path
-    result = evaluate(paths, episodes=episodes, checkpoint=checkpoint, video=video)
+    result = evaluate(
+        paths,
+        episodes=episodes,
+        checkpoint=checkpoint,
+        video=video,
+        max_episode_steps=max_episode_steps,
+        line=ProgressLine(sys.stderr),
+    )
     if video is not None:
         say(f"wrote {video}")
     if as_json:
         click.echo(json.dumps({"run": paths.id, "name": paths.name, **result}, indent=1))
-        return
-    click.echo("\n".join([f"{paths.name}, {checkpoint.name}", *_lines(result)]))
+    else:
+        click.echo("\n".join([f"{paths.name}, {checkpoint.name}", *_lines(result)]))
+    if not result["unfinished"]:
+        return 0
+    say(
+        f"{result['episodes']} of {episodes} episodes ended; the others were given up, because an episode had not "
+        f"ended after {result['max_episode_steps']:,} steps. Allow more by --max-episode-steps, or let the environment "
+        "end its episodes (of Gymnasium: environment.kwargs: {max_episode_steps: 1000})."
+    )
+    return 1
 
 
 def _lines(result: Mapping[str, Any]) -> list[str]:
     """Its numbers, and the statistics of the episodes."""
-    numbers = [*result.items(), *result["statistics"].items()]
+    of_all = {name: value for name, value in result.items() if name not in ("unfinished", "max_episode_steps")}
+    numbers = [*of_all.items(), *result["statistics"].items()]
     return [f"  {name}: {value:,.6g}" for name, value in numbers if isinstance(value, int | float)]

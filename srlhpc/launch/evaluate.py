@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import numpy as np
 import torch
 
 from srlhpc.data.checkpoint import read_checkpoint
-from srlhpc.environment import Array, Environment, Spaces
+from srlhpc.environment import Environment, Spaces
 from srlhpc.launch.assemble_actor import episode_summary
 from srlhpc.launch.checkpoints import checkpoint_folder
+from srlhpc.launch.frames import Frames
 from srlhpc.launch.global_generators import seed_generators
 from srlhpc.launch.plan import plan
+from srlhpc.launch.progress_line import ProgressLine, duration_text
 from srlhpc.launch.ranks import Plan
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.seeds import seed_of
@@ -28,6 +32,7 @@ from srlhpc.specs.load import load_experiment
 from srlhpc.specs.probe import check_packages, probe_spaces
 
 MOST_COPIES = 8
+_SECONDS_BEFORE_PROGRESS = 1.0
 _OF_RETURNS: dict[str, Callable[[Sequence[float]], Any]] = {"mean": np.mean, "std": np.std, "min": min, "max": max}
 
 
@@ -37,6 +42,8 @@ def evaluate(
     episodes: int,
     checkpoint: Path | None = None,
     video: Path | None = None,
+    max_episode_steps: int | None = None,
+    line: ProgressLine | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Plays `episodes` episodes with a run's policies and says how they went.
@@ -46,6 +53,9 @@ def evaluate(
         episodes: exactly so many; each copy of the environment plays a fixed share of them.
         checkpoint: a checkpoint file; None for the newest whole one.
         video: where to write a film or a contact sheet (one copy is played then); None for neither.
+        max_episode_steps: an episode that has not ended after so many steps is given up, with those that its copy
+            still had to play; None for what the run's evaluators take.
+        line: where progress is shown.
         seed: changes the episodes.
 
     Raises:
@@ -60,12 +70,15 @@ def evaluate(
     environment = module.build(made.spec.environment, copies=copies, seed=seed, render=video is not None)
     torch.set_num_threads(1)
     players = [Player(_policy(made, seat.policy, tree, file), seat.kind, seat.agents, copies) for seat in made.seats]
-    played = Round(environment, players, episodes, seed_of(made.spec.seed, "eval", seed))
+    most_steps = max_episode_steps or made.spec.evaluators.max_episode_steps
+    line = line or ProgressLine(io.StringIO())
     try:
-        _play(played, environment, video)
+        played = Round(environment, players, episodes, seed_of(made.spec.seed, "eval", seed), most_steps)
+        _play(_Watched(played, episodes, line), environment, video, line)
     finally:
         close(environment, f"environment {made.spec.environment.factory}")
-    return _result(made, played, file, tree)
+        line.clear()
+    return {**_result(made, played, file, tree), "max_episode_steps": most_steps}
 
 
 def _plan(paths: RunPaths) -> Plan:
@@ -103,25 +116,37 @@ def _policy(made: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Polic
     return policy
 
 
-def _play(played: Round, environment: Environment, video: Path | None) -> None:
+class _Watched:
+    """A round that shows where it stands."""
+
+    def __init__(self, played: Round, wanted: int, line: ProgressLine) -> None:
+        self.round, self._wanted, self._line = played, wanted, line
+        self._begun = time.monotonic()
+
+    def advance(self) -> None:
+        self.round.advance()
+        now = time.monotonic()
+        # Short ones need no progress.
+        if now > self._begun + _SECONDS_BEFORE_PROGRESS and self._line.is_due(now):
+            parts = [f"{len(self.round.episodes)} of {self._wanted} episodes", f"{self.round.steps:,} steps"]
+            parts += [f"the longest under way {self.round.longest:,}", duration_text(now - self._begun)]
+            self._line.show(" · ".join(parts), now)
+
+
+def _play(watched: _Watched, environment: Environment, video: Path | None, line: ProgressLine) -> None:
+    played = watched.round
     if video is None:
         while not played.is_done:
-            played.advance()
+            watched.advance()
         return
+    frames = Frames(line.say)
     with film(video, environment.render_fps) as shown:
-        shown.add(_frame(environment))
+        shown.add(frames.picture(environment.render()))
         while not played.is_done:
             is_shown = len(played.episodes) < shown.most_episodes
-            played.advance()
+            watched.advance()
             if is_shown:
-                shown.add(_frame(environment))
-
-
-def _frame(environment: Environment) -> Array:
-    frame = environment.render()
-    if frame is None:
-        raise UserError("--video: this environment draws no pictures (its `render` gives None)")
-    return frame
+                shown.add(frames.picture(environment.render()))
 
 
 def _result(made: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,8 +157,9 @@ def _result(made: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> d
         "checkpoint": file.name,
         "updates": int(tree["meta"]["updates"]),
         "episodes": len(summaries),
+        "unfinished": played.unfinished,
         **{f"return_{name}": float(of(returns)) if returns else None for name, of in _OF_RETURNS.items()},
-        "length_mean": float(np.mean([summary["steps"] for summary in summaries])),
+        "length_mean": float(np.mean([summary["steps"] for summary in summaries])) if summaries else None,
         "policies": _means(summary["policies"] for summary in summaries),
         "statistics": _means(summary["metrics"] for summary in summaries),
         "returns": returns,

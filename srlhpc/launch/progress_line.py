@@ -24,6 +24,16 @@ class ProgressLine:
         self._next = 0.0
         self._shown = ""
 
+    def is_due(self, now: float) -> bool:
+        """Whether `show` would show something."""
+        return now >= self._next
+
+    def clear(self) -> None:
+        """Takes the line away that is redrawn, so that other output can follow."""
+        if self._redraws and self._shown:
+            self._write("\r\x1b[2K")
+            self._shown = ""
+
     def show(self, text: str, now: float) -> None:
         """Shows where the run stands, unless it was shown just now."""
         if now < self._next or (text == self._shown and not self._redraws):

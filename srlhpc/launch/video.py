@@ -6,15 +6,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from srlhpc.environment import Array
 from srlhpc.launch.contact_sheet import ContactSheet
 from srlhpc.launch.film import Film
+from srlhpc.launch.gif import GifFile
 from srlhpc.objects import UserError, missing_packages
 
 FRAMES_PER_SECOND = 30
 FORMATS = {
     ".mp4": {"imageio": "video", "imageio_ffmpeg": "video"},
-    ".gif": {"imageio": "video"},
+    ".gif": {"PIL": "video"},
     ".png": {"PIL": "video"},
 }
 """Endings, and the packages that they need."""
@@ -37,11 +40,13 @@ def film(path: Path, frames_per_second: float | None = None) -> Film:
         raise UserError(f"--video {path} needs {' and '.join(missing)}: pip install 'srlhpc[video]'")
     if not path.parent.is_dir():
         raise UserError(f"--video {path}: there is no folder {path.parent}")
-    return ContactSheet(path) if suffix == ".png" else VideoFile(path, frames_per_second or FRAMES_PER_SECOND)
+    if suffix == ".png":
+        return ContactSheet(path)
+    return (GifFile if suffix == ".gif" else VideoFile)(path, frames_per_second or FRAMES_PER_SECOND)
 
 
 class VideoFile(Film):
-    """Writes all frames to an `.mp4` or `.gif` file.
+    """Writes all frames to an `.mp4` file.
 
     Args:
         path: the file.
@@ -55,14 +60,14 @@ class VideoFile(Film):
     def __enter__(self) -> Self:
         import imageio.v2 as imageio
 
-        options: dict[str, Any] = {"duration": 1000 / self._frames_per_second, "loop": 0}
-        if self._path.suffix.lower() == ".mp4":
-            options = {"fps": self._frames_per_second, "macro_block_size": 2}
-        self._writer = imageio.get_writer(self._path, **options)
+        self._writer = imageio.get_writer(self._path, fps=self._frames_per_second, macro_block_size=2)
         return self
 
     def add(self, frame: Array) -> None:
-        self._writer.append_data(frame)
+        height, width, _ = frame.shape
+        # The codec wants even sizes.
+        even = np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+        self._writer.append_data(even)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -59,13 +60,28 @@ class Player:
 
 
 class Round:
-    """Plays exactly `episodes` episodes: each copy plays a fixed share, so that short episodes are not preferred."""
+    """Plays exactly `episodes` episodes: each copy plays a fixed share, so that short episodes are not preferred.
 
-    def __init__(self, environment: Environment, players: Sequence[Player], episodes: int, seed: int) -> None:
-        self._environment, self._players = environment, players
+    A copy whose episode has not ended after `most_steps` steps plays no more; what it still had to play is unfinished.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        players: Sequence[Player],
+        episodes: int,
+        seed: int,
+        most_steps: float = math.inf,
+    ) -> None:
+        self._environment, self._players, self._most_steps = environment, players, most_steps
         share, rest = divmod(episodes, environment.copies)
-        self._quota = [share + (copy < rest) for copy in range(environment.copies)]
-        self._wanted = episodes
+        self._quota = np.array([share + (copy < rest) for copy in range(environment.copies)])
+        self._taken = np.zeros(environment.copies, np.int64)
+        """Steps of each copy's episode."""
+        self.steps = 0
+        """Steps of all copies together."""
+        self.unfinished = 0
+        """Episodes that were given up."""
         self.episodes: list[Episode] = []
         self._check = StepCheck(environment.spaces, environment.copies)
         self._step: Step = environment.reset(seed)
@@ -74,7 +90,12 @@ class Round:
 
     @property
     def is_done(self) -> bool:
-        return len(self.episodes) == self._wanted
+        return not self._quota.any()
+
+    @property
+    def longest(self) -> int:
+        """Steps so far of the longest episode that is being played."""
+        return int(self._taken.max(where=self._quota > 0, initial=0))
 
     def advance(self) -> None:
         """Plays one step in all copies."""
@@ -82,10 +103,18 @@ class Round:
             player.act(self._step.kinds[player.kind], self._actions[player.kind])
         self._step = self._environment.step(self._actions)
         self._check(self._step)
+        self.steps += len(self._quota)
+        self._taken += 1
         for episode in self._step.episodes:
+            # The next step only starts the next episode.
+            self._taken[episode.copy] = -1
             if self._quota[episode.copy] > 0:
                 self._quota[episode.copy] -= 1
                 self.episodes.append(episode)
+        endless = self._taken >= self._most_steps
+        if np.count_nonzero(endless):
+            self.unfinished += int(self._quota[endless].sum())
+            self._quota[endless] = 0
 
 
 class Evaluator(Role):
@@ -103,13 +132,17 @@ class Evaluator(Role):
         seed: Callable[[int], int],
         episode_summary: Callable[[Episode], dict[str, Any]],
         around: AbstractContextManager[None] | None = None,
+        most_steps: float = math.inf,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`seed(version)` gives the seed of the round at that version of the first policy; it is played in `around`."""
+        """`seed(version)` gives the seed of the round at that version of the first policy; it is played in `around`.
+
+        Episodes of more than `most_steps` steps are given up; such a round has no mean return.
+        """
         self.label = label
         self._environment, self._players, self._subscriptions = environment, players, subscriptions
         self._episodes, self._every, self._seed, self._summary = episodes, every_updates, seed, episode_summary
-        self._around = around or nullcontext()
+        self._around, self._most_steps = around or nullcontext(), most_steps
         self._time = TimeUse(clock)
         self._round: Round | None = None
         self._version = -1
@@ -141,21 +174,33 @@ class Evaluator(Role):
         for name, subscription in self._subscriptions.items():
             read_vector(self._players[name].policy, subscription.vector)
         self._version = versions[0]
-        players = list(self._players.values())
+        players, seed = list(self._players.values()), self._seed(self._version)
         with self._around:
-            self._round = Round(self._environment, players, self._episodes, self._seed(self._version))
+            self._round = Round(self._environment, players, self._episodes, seed, self._most_steps)
         return True
 
     def _end(self, played: Round) -> None:
         summaries = [self._summary(episode) for episode in played.episodes]
         returns = [summary["return"] for summary in summaries if summary["return"] is not None]
+        if played.unfinished:
+            # Those that ended may be the short ones only: their mean would compare with no other.
+            returns = []
+            log.warning(
+                "evaluation of version %d: %d of %d episodes ended; one had not after %d steps; raise "
+                "evaluators.max_episode_steps, or let the environment end its episodes",
+                self._version,
+                len(summaries),
+                self._episodes,
+                self._most_steps,
+            )
         self._finished.append(
             {
                 "version": self._version,
                 "episodes": len(summaries),
+                "unfinished": played.unfinished,
                 "return_mean": float(np.mean(returns)) if returns else None,
                 "return_std": float(np.std(returns)) if returns else None,
-                "length_mean": float(np.mean([summary["steps"] for summary in summaries])),
+                "length_mean": float(np.mean([summary["steps"] for summary in summaries])) if summaries else None,
             }
         )
         self._rounds += 1

@@ -224,6 +224,9 @@ class EvaluatorsSpec(Spec):
     """Copies stepped as one vector."""
     every_updates: PositiveInt = 50
     """Updates of the first policy between two rounds."""
+    max_episode_steps: PositiveInt = 30_000
+    """An episode that has not ended after so many steps is given up, with those that its copy still had to play, and
+    the round has no mean return; also in `srlhpc eval`. Atari's longest have 27,000."""
 
 
 class StopSpec(Spec):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from srlhpc.cli.main import run_command_line
 from srlhpc.launch.evaluate import evaluate
+from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.serial import run_serial
 from srlhpc.objects import UserError
@@ -74,6 +78,55 @@ def test_every_policy_plays_its_agents_with_memory_and_normalisation(tmp_path: P
     }
     result = evaluate(trained(tmp_path, job), episodes=3)
     assert result["policies"] == {"left": 15.0, "right": 15.0}
+
+
+ENDLESS = {
+    "factory": "gymnasium",
+    "id": "tests.envs.counting_environments:Native-v0",
+    "kwargs": {"max_episode_steps": -1},
+}
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
+    return trained(tmp_path_factory.mktemp("endless"), settings(ENDLESS, stop={"updates": 1}))
+
+
+def test_episodes_that_never_end_are_given_up_and_progress_is_shown(
+    endless: RunPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srlhpc.launch.evaluate._SECONDS_BEFORE_PROGRESS", -1.0)
+    shown = io.StringIO()
+    result = evaluate(endless, episodes=3, max_episode_steps=40, line=ProgressLine(shown, every_seconds=0.0))
+    assert (result["episodes"], result["unfinished"], result["return_mean"]) == (0, 3, None)
+    lines = shown.getvalue().splitlines()
+    assert [line.rpartition(" · ")[0] for line in (lines[0], lines[-1])] == [
+        "0 of 3 episodes · 3 steps · the longest under way 1",
+        "0 of 3 episodes · 120 steps · the longest under way 0",
+    ]
+
+
+def test_limit_is_that_of_the_evaluators_where_none_is_given(endless: RunPaths) -> None:
+    change_job(endless, settings(ENDLESS, stop={"updates": 1}, evaluators={"max_episode_steps": 7}))
+    assert evaluate(endless, episodes=1)["max_episode_steps"] == 7
+
+
+def test_eval_that_gave_episodes_up_says_what_to_do_and_exits_with_1(
+    endless: RunPaths, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRLHPC_ROOT", str(endless.folder.parent))
+    assert run_command_line(["eval", endless.name, "--episodes", "2", "--max-episode-steps", "5", "--json"]) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["unfinished"] == 2
+    assert "0 of 2 episodes ended; the others were given up" in said.err
+    assert "after 5 steps. Allow more by --max-episode-steps" in said.err
+
+
+def test_film_of_an_episode_that_never_ends_shows_it_up_to_the_limit(endless: RunPaths, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    evaluate(endless, episodes=1, max_episode_steps=6, video=tmp_path / "film.gif")
+    with image.open(tmp_path / "film.gif") as film:
+        assert (film.n_frames, film.size) == (7, (6, 4))
 
 
 def test_run_without_a_checkpoint_is_refused(tmp_path: Path) -> None:

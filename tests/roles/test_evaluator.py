@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -55,6 +56,17 @@ def test_every_copy_plays_its_fixed_share_however_short_its_episodes_are() -> No
     assert Counter(episode.copy for episode in played(7).episodes) == {0: 4, 1: 3}
 
 
+@pytest.mark.parametrize(("most_steps", "ended", "unfinished"), [(4, {0: 4}, 3), (5, {0: 4, 1: 3}, 0)])
+def test_copy_whose_episode_does_not_end_plays_no_more_and_the_others_go_on(
+    most_steps: int, ended: dict[int, int], unfinished: int
+) -> None:
+    played = Round(environment(), [Player(Recording(), "agent", (0,), 2)], 7, seed=1, most_steps=most_steps)
+    while not played.is_done:
+        played.advance()
+    assert Counter(episode.copy for episode in played.episodes) == ended
+    assert played.unfinished == unfinished
+
+
 def test_player_starts_its_state_over_with_each_episode() -> None:
     world = environment()
     played = Round(world, [Player(Recording(), "agent", (0,), 2)], 4, seed=1)
@@ -79,7 +91,7 @@ def test_players_act_for_their_own_agents() -> None:
 class Evaluating:
     """An evaluator of rounds of three episodes every two updates."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_steps: float = math.inf) -> None:
         self.source = ParameterSource(1)
         self.policy = Recording()
         self.environment = environment()
@@ -93,6 +105,7 @@ class Evaluating:
             every_updates=2,
             seed=self._seed,
             episode_summary=summary,
+            most_steps=most_steps,
         )
 
     def _seed(self, version: int) -> int:
@@ -161,3 +174,12 @@ def test_evaluator_stops_when_it_is_told() -> None:
     steps = len(evaluating.policy.weights)
     assert evaluating.poll() == []
     assert len(evaluating.policy.weights) == steps
+
+
+def test_round_with_an_endless_episode_ends_without_a_mean_and_the_next_begins() -> None:
+    evaluating = Evaluating(most_steps=4)
+    for version in (0, 2):
+        evaluating.publish(version)
+        (finished,) = evaluating.poll()
+        assert (finished["version"], finished["episodes"], finished["unfinished"]) == (version, 2, 1)
+        assert finished["return_mean"] is None
