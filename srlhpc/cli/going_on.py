@@ -39,12 +39,23 @@ def check_idle(paths: RunPaths) -> None:
     Raises:
         UserError: it is not idle.
     """
-    from srlhpc.launch.jobs import queued_jobs
     from srlhpc.launch.lease import in_use
-    from srlhpc.launch.run_state import is_running, job_ids
+    from srlhpc.launch.run_state import is_running
 
     if holder := is_running(paths):
         raise in_use(paths.lease, holder)
+    check_queue(paths)
+
+
+def check_queue(paths: RunPaths) -> None:
+    """Refuses a run that a job in the queue will run.
+
+    Raises:
+        UserError: there is one.
+    """
+    from srlhpc.launch.jobs import queued_jobs
+    from srlhpc.launch.run_state import job_ids
+
     ids = job_ids(paths)
     if active := [job for job in (queued_jobs(ids) if ids else {}).values() if job.is_active]:
         raise UserError(
@@ -87,6 +98,11 @@ def go_on(
     return _run_here(paths, before, spec, overrides)
 
 
+def _next_attempt(paths: RunPaths) -> int:
+    numbers = paths.attempt_numbers()
+    return numbers[-1] + 1 if numbers else 1
+
+
 def _was_on_slurm(paths: RunPaths) -> bool:
     from srlhpc.data.atomic import read_json
 
@@ -100,6 +116,7 @@ def _submit(
     from srlhpc.data.atomic import read_json, write_atomically
     from srlhpc.launch.allocation import allocate
     from srlhpc.launch.executor import check_can_start, submit_foreman
+    from srlhpc.launch.lease import Lease
     from srlhpc.launch.node_order import in_node_order
     from srlhpc.launch.plan import plan
     from srlhpc.launch.time_limit import minutes_of
@@ -113,14 +130,17 @@ def _submit(
     made = plan(spec, probe_spaces(spec.environment))
     allocation = in_node_order(allocate(made, profile, minutes), profile)
     check_can_start(allocation)
-    _newest(paths, made)
-    _say_changes(paths, before, spec, made)
-    write_atomically(paths.spec, dump_experiment(spec).encode())
-    try:
-        job = submit_foreman(paths, allocation, profile, minutes=minutes)
-    except ClusterError:
-        write_atomically(paths.spec, dump_experiment(before).encode())
-        raise
+    # Of two that go on with a run at once, one is let in; the other then finds the job of the first.
+    with Lease(paths.lease).held(_next_attempt(paths)):
+        check_queue(paths)
+        _newest(paths, made)
+        _say_changes(paths, before, spec, made)
+        write_atomically(paths.spec, dump_experiment(spec).encode())
+        try:
+            job = submit_foreman(paths, allocation, profile, minutes=minutes)
+        except ClusterError:
+            write_atomically(paths.spec, dump_experiment(before).encode())
+            raise
     say(f"run {paths.name} in {paths.folder}: job {job}")
     click.echo(paths.id)
     return 0
@@ -139,8 +159,8 @@ def _run_here(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, ove
     check_launcher(serial)
     check_devices(spec)
     made = plan(spec, probe_spaces(spec.environment), serial=serial)
-    numbers = paths.attempt_numbers()
-    with Lease(paths.lease).held(numbers[-1] + 1 if numbers else 1) as lease:
+    with Lease(paths.lease).held(_next_attempt(paths)) as lease:
+        check_queue(paths)
         checkpoint = _newest(paths, made)
         _say_changes(paths, before, spec, made)
         write_atomically(paths.spec, dump_experiment(spec).encode())

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 import srlhpc
+from srlhpc.data.full_disk import is_full
 from srlhpc.objects import ClusterError, UserError, did_you_mean
 
 COMMANDS = {
@@ -81,14 +82,28 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
     except ClusterError as error:
         click.echo(f"srlhpc: {error}", err=True)
         return 3
-    except PermissionError as error:
-        click.echo(f"srlhpc: {error.filename}: {error.strerror}; it may be another user's", err=True)
-        return 2
-    except BrokenPipeError:
+    except OSError as error:
+        return _code_of(error)
+    return code if isinstance(code, int) else 0
+
+
+def _code_of(error: OSError) -> int:
+    """The exit code for files that cannot be read or written, said in a line.
+
+    Raises:
+        OSError: it is of another kind.
+    """
+    if isinstance(error, BrokenPipeError):
         # Whoever read our output has left, for example `head`; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    return code if isinstance(code, int) else 0
+    if isinstance(error, PermissionError):
+        click.echo(f"srlhpc: {error.filename}: {error.strerror}; it may be another user's", err=True)
+        return 2
+    if is_full(error):
+        click.echo(f"srlhpc: {error.filename or 'a file'}: {error.strerror}; make room on that disk", err=True)
+        return 2
+    raise error
 
 
 def main() -> None:

@@ -93,21 +93,22 @@ def describe(
         start_seconds: how long ranks wait for each other at the start.
         last_checkpoint_seconds: how long the last checkpoint is tried to be written; None for the usual time.
     """
-    made: dict[str, Any] = plan.to_json()
-    write_json(attempt.plan, made)
-    write_json(attempt.spaces, plan.spaces.to_json())
-    write_json(
-        attempt.attempt,
-        {
-            "serial": serial,
-            "overrides": list(overrides),
-            "checkpoint": checkpoint.name if checkpoint else None,
-            "ranks": len(plan.ranks),
-            "job": job,
-            "start_seconds": start_seconds,
-            **({} if last_checkpoint_seconds is None else {"last_checkpoint_seconds": last_checkpoint_seconds}),
-            "host": socket.gethostname(),
-            "command": sys.argv,
-            "time": time.time(),
-        },
-    )
+    with attempt.removed_unless_done():
+        made: dict[str, Any] = plan.to_json()
+        write_json(attempt.plan, made)
+        write_json(attempt.spaces, plan.spaces.to_json())
+        write_json(
+            attempt.attempt,
+            {
+                "serial": serial,
+                "overrides": list(overrides),
+                "checkpoint": checkpoint.name if checkpoint else None,
+                "ranks": len(plan.ranks),
+                "job": job,
+                "start_seconds": start_seconds,
+                **({} if last_checkpoint_seconds is None else {"last_checkpoint_seconds": last_checkpoint_seconds}),
+                "host": socket.gethostname(),
+                "command": sys.argv,
+                "time": time.time(),
+            },
+        )

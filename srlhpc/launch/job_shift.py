@@ -31,6 +31,7 @@ from srlhpc.launch.requeue import refusal, requeue
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_attempt import SlurmAttempt
 from srlhpc.launch.srun_step import srun_plugin
+from srlhpc.launch.waiting_for_room import EndedFirst, WaitingForRoom
 from srlhpc.launch.watching import Limits
 from srlhpc.objects import ClusterError, UserError
 from srlhpc.specs.cluster import ClusterProfile
@@ -71,12 +72,16 @@ class JobShift:
             progress=self._progress,
             ask_minutes=lambda: limit_minutes(job),
         )
+        self._room = WaitingForRoom(paths.folder, signals, self._progress)
         self._keeps_run = False
 
     def work(self) -> Outcome:
         """Attempts until it is decided otherwise."""
         numbers = self._paths.attempt_numbers()
-        self._lease.take_within(60.0, numbers[-1] + 1 if numbers else 1)
+        try:
+            self._room(lambda: self._lease.take_within(60.0, numbers[-1] + 1 if numbers else 1))
+        except EndedFirst:
+            return self._leave_without_attempt()
         try:
             return self._work_alone()
         finally:
@@ -128,16 +133,11 @@ class JobShift:
         first = before = self._updates()
         restarts, restarted_at = 0, list[float]()
         while not self._signals.any:
-            attempt = SlurmAttempt(
-                self._paths,
-                self._job,
-                made,
-                self._lease,
-                self._end_of_job,
-                progress=self._progress,
-                limits=self._limits,
-            )
-            outcome = attempt.run(self._allocation, plugin)
+            try:
+                attempt = self._room(lambda: self._new_attempt(made))
+                outcome = attempt.run(self._allocation, plugin, self._room)
+            except EndedFirst:
+                break
             restarts, before = (0 if self._updates() > before else restarts), self._updates()
             restarted_at = [at for at in restarted_at if time.monotonic() < at + LATELY_SECONDS]
             situation = self._situation(attempt.paths, outcome, restarts, len(restarted_at), got_further=before > first)
@@ -163,6 +163,11 @@ class JobShift:
         outcome = replace(outcome, message=message)
         self._amend(outcome)
         return outcome
+
+    def _new_attempt(self, made: Plan) -> SlurmAttempt:
+        return SlurmAttempt(
+            self._paths, self._job, made, self._lease, self._end_of_job, progress=self._progress, limits=self._limits
+        )
 
     def _has_lost_a_part(self) -> bool:
         """Whether a component of the job was cancelled by itself; if the whole job ends, the foreman is told soon."""

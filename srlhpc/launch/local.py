@@ -193,6 +193,9 @@ case "$rank" in
   *) echo "rank '$rank' is not in the plan of {len(ranks)} ranks; which MPI started this?" >&2; exit 1 ;;
 esac
 exec >>"$log" 2>&1
+exits={shlex.quote(str(attempt.exits))}
+end="$exits/.$rank"
+echo "255 $(date +%s.%N)         " >"$end"
 export {RANK_VARIABLE}="$rank"
 {threads_lines("$threads")}
 {shlex.join(program)} &
@@ -200,7 +203,9 @@ child=$!
 {note}wait "$child"; code=$?
 while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
 wait "$child" 2>/dev/null; last=$?; [ $last = 127 ] || code=$last
-echo "$code $(date +%s.%N)" >{shlex.quote(str(attempt.exits))}/"$rank"
+said="$code $(date +%s.%N)"
+# Over what was written at the start, then renamed: that needs no room on a full disk.
+echo "$said       " 1<>"$end" && mv -f "$end" "$exits/$rank" || echo "$said" >"$exits/$rank"
 exit 0
 """
 

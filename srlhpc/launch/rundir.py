@@ -15,6 +15,9 @@ ROOT/NAME/spec.yaml            the resolved spec, as the last attempt uses it
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,11 +130,21 @@ class AttemptPaths:
             FileExistsError: the attempt is there already.
         """
         self.folder.mkdir(parents=True)
-        for folder in (self.control, self.exits, self.failures, self.pulses, self.logs):
-            folder.mkdir()
-        # The letters that must arrive on a full disk, too.
-        for letter in (self.stop, self.checkpoint):
-            mailbox.blank(letter).touch()
+        with self.removed_unless_done():
+            for folder in (self.control, self.exits, self.failures, self.pulses, self.logs):
+                folder.mkdir()
+            # The letters that must arrive on a full disk, too.
+            for letter in (self.stop, self.checkpoint):
+                mailbox.blank(letter).touch()
+
+    @contextmanager
+    def removed_unless_done(self) -> Iterator[None]:
+        """Removes the new folder again if the body fails: an attempt that never was must not be counted."""
+        try:
+            yield
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
 
 
 @dataclass(frozen=True)

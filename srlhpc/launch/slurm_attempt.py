@@ -19,6 +19,7 @@ from srlhpc.launch.processes import kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.srun_step import end_step, srun_complaint, start_step
+from srlhpc.launch.waiting_for_room import WaitingForRoom
 from srlhpc.launch.watching import AttemptWatch, Limits
 
 if TYPE_CHECKING:
@@ -59,18 +60,19 @@ class SlurmAttempt:
             raise in_use(paths.lease, holder)
         self._watch = AttemptWatch(paths, self.paths, lease, plan.ranks, self._progress, limits)
 
-    def run(self, allocation: Allocation, plugin: str) -> Outcome:
+    def run(self, allocation: Allocation, plugin: str, room: WaitingForRoom) -> Outcome:
         """Stays until all ranks are gone.
 
         Args:
             allocation: the components of the job.
             plugin: for `srun --mpi`.
+            room: waited for, if the disk is full.
+
+        Raises:
+            EndedFirst: the end of the job came before there was room to start the ranks.
         """
-        attempt, started = self.paths, time.time()
-        step, broken = (
-            start_step(attempt, self._plan.ranks, rank_program(attempt), allocation, plugin),
-            StepBreak(attempt),
-        )
+        attempt, started, broken = self.paths, time.time(), StepBreak(self.paths)
+        step = room(lambda: start_step(attempt, self._plan.ranks, rank_program(attempt), allocation, plugin))
         try:
             forced = self._watch.until_gone(step, lambda: self._end_of_job.must_go(attempt) or broken())
         except BaseException as error:

@@ -12,8 +12,11 @@ import pytest
 
 from srlhpc.cli.main import run_command_line
 from srlhpc.cli.options import open_run
+from srlhpc.data.atomic import write_json
+from srlhpc.launch.jobs import JobState
 from srlhpc.launch.rundir import RunPaths
-from tests.launch.written_runs import SPEC, end, written_run
+from tests.failing_disk import FailingDisk
+from tests.launch.written_runs import SPEC, end, hold, written_run
 
 ROOT = Path(__file__).parents[2]
 WRONG = [
@@ -133,3 +136,52 @@ def test_status_of_fifty_runs_then_torch_is_not_loaded(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stderr == "0 False\n"
     assert done.stdout.count('"name": "run') == 50
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Runs that a job was submitted for, by one who saw them idle a moment ago."""
+    names: list[str] = []
+
+    def submit(paths: RunPaths, *_: object, **__: object) -> str:
+        names.append(paths.name)
+        return "9"
+
+    monkeypatch.setattr("srlhpc.launch.executor.submit_foreman", submit)
+    monkeypatch.setattr("srlhpc.cli.resume.check_idle", lambda _paths: None)
+    return names
+
+
+@pytest.mark.parametrize("where", [["--cluster", str(ROOT / "jobs/clusters/lab.yaml")], []], ids=["job", "here"])
+def test_resume_when_another_resumes_just_now_then_refused_and_told_who(
+    call: Call, trained: RunPaths, submitted: list[str], where: list[str]
+) -> None:
+    hold(trained)
+    code, said = call("resume", "mine", "--set", "stop.updates=2", *where)
+    assert (code, f"is in use: process {os.getpid()} on" in said) == (2, True), said
+    assert (submitted, trained.attempt_numbers()) == ([], [1])
+
+
+@pytest.mark.parametrize(
+    "where", [["--cluster", str(ROOT / "jobs/clusters/lab.yaml")], ["--here"]], ids=["job", "here"]
+)
+def test_resume_when_another_has_submitted_a_job_just_now_then_refused_and_told_which(
+    call: Call, trained: RunPaths, submitted: list[str], where: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_json(trained.slurm, {"jobs": [{"id": "8", "submitted": 0.0}]})
+    queue = {"8": JobState("8", "PENDING")}
+    monkeypatch.setattr("srlhpc.launch.jobs.queued_jobs", lambda *_, **__: queue)
+    code, said = call("resume", "mine", "--set", "stop.updates=2", *where)
+    assert (code, "is in use: job 8 is PENDING" in said) == (2, True), said
+    assert (submitted, trained.attempt_numbers()) == ([], [1])
+    assert not trained.lease.exists()
+
+
+def test_resume_when_the_disk_is_full_then_a_line_and_no_half_attempt(
+    call: Call, trained: RunPaths, failing_disk: FailingDisk
+) -> None:
+    failing_disk.fill(lambda path: "attempt.json" in path)
+    code, said = call("resume", "mine", "--set", "stop.updates=2")
+    assert code == 2
+    assert "No space left on device; make room on that disk" in said
+    assert trained.attempt_numbers() == [1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from srlhpc.launch.failures import read_ends
 from srlhpc.launch.local import find_mpiexec, flavour, mpiexec_command, rank_environment, rank_script
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.objects import UserError
@@ -121,3 +124,16 @@ def test_mpiexec_when_there_is_none_then_refused(tmp_path: Path, monkeypatch: py
 def test_command_when_for_open_mpi_then_more_ranks_than_cores_are_allowed() -> None:
     assert "--oversubscribe" in mpiexec_command("mpiexec", "openmpi4", 9, Path("rank.sh"))
     assert ":OVERSUBSCRIBE" in mpiexec_command("mpiexec", "openmpi5", 9, Path("rank.sh"))
+
+
+def test_script_when_the_disk_is_full_then_it_says_all_the_same_how_its_rank_ended(attempt: AttemptPaths) -> None:
+    mount = shutil.which("mount")
+    if not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "none", attempt.exits]).returncode:
+        pytest.skip("only root can mount a small file system")
+    try:
+        fill = f"dd if=/dev/zero of={shlex.quote(str(attempt.exits / 'fill'))} bs=1k; kill -9 $$"
+        assert run_script(attempt, ["sh", "-c", fill]) == 0
+        assert os.statvfs(attempt.exits).f_bavail == 0
+        assert [end.code for end in read_ends(attempt).values()] == [137]
+    finally:
+        subprocess.run(["umount", attempt.exits], check=True)
