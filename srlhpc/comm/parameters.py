@@ -93,6 +93,9 @@ class ParameterSource:
     @property
     def is_sending(self) -> bool:
         """Whether parameters are on their way, which may take long where they are many."""
+        for outbox in self._outboxes.values():
+            # Otherwise polled only when there is something to send: what has arrived would count as under way.
+            outbox.poll()
         return not all(outbox.is_drained for outbox in self._outboxes.values())
 
     def forget(self, address: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from srlhpc.comm.channel import Link, Stream
+from srlhpc.comm.channel import Link, Message, Outbox, Stream
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.parameters import (
     NO_VERSION,
@@ -69,6 +69,49 @@ def test_pull_is_parked_until_something_is_published() -> None:
     network.poll(1)
     assert network.subscribers[1].version == 0
     assert network.subscribers[1].vector.tolist() == [7.0] * SIZE
+
+
+class Lazy(Outbox):
+    """Finds out only in a poll what has arrived, as over MPI."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox, self._drained = outbox, True
+
+    def acquire(self) -> Message | None:
+        return self._outbox.acquire()
+
+    def send(self, message: Message, size_bytes: int | None = None) -> None:
+        self._outbox.send(message, size_bytes)
+        self._drained = False
+
+    def poll(self) -> bool:
+        self._drained = self._outbox.is_drained
+        return self._outbox.poll()
+
+    def send_last(self) -> bool:
+        return self._outbox.send_last()
+
+    @property
+    def is_drained(self) -> bool:
+        return self._drained
+
+    def abandon(self) -> None:
+        self._outbox.abandon()
+
+
+def test_parameters_are_under_way_until_they_have_arrived() -> None:
+    fabric, layout, way = InProcessFabric(), parameter_layout(SIZE), Link(Stream.PARAMETERS, SOURCE, 1)
+    pull = Link(Stream.PULLS, 1, SOURCE)
+    outbox = Lazy(fabric.outbox(way, layout, slots=1))
+    source = ParameterSource(SIZE, [fabric.inbox([pull], PULL_LAYOUT)], {1: outbox})
+    pulls, parameters = fabric.outbox(pull, PULL_LAYOUT, slots=1), fabric.inbox([way], layout, pool=1)
+    subscriber = LinkSubscription(SIZE, pulls, parameters)
+    subscriber.poll()
+    source.publish(0, filled(7))
+    source.poll()
+    assert source.is_sending
+    subscriber.poll()
+    assert not source.is_sending
 
 
 def test_slow_subscriber_skips_versions() -> None:
