@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox
-from srlhpc.comm.shared_rows import Fence, RowMemory, Rows, SharedOutbox, SharedRowInbox
+from srlhpc.comm.fence import Fence
+from srlhpc.comm.shared_rows import RowMemory, Rows, SharedOutbox, SharedRowInbox
 from srlhpc.data.layout import Layout
 
 

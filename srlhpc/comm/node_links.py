@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import mmap
 import os
-import platform
 import time
 from collections.abc import Mapping, Sequence
 
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Link
+from srlhpc.comm.fence import node_fence
 from srlhpc.comm.mpi import RENDEZVOUS_TAG, MpiWorld, wait
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.node_fabric import NodeFabric
-from srlhpc.comm.shared_rows import Fence, RowMemory, Rows
+from srlhpc.comm.shared_rows import RowMemory, Rows
 from srlhpc.objects import ClusterError
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def share_links(
             f"{size_bytes / 2**20:.1f} MiB of memory" if buffer is not None else "MPI, for memory cannot be shared here"
         )
         log.info("%d ranks of this node exchange requests and replies through %s", len(ends), how)
-    return None if buffer is None else NodeFabric(here, buffer, _fence())
+    return None if buffer is None else NodeFabric(here, buffer, node_fence())
 
 
 def _on_node(world: MpiWorld, rank_of: Mapping[int, int], rows: Rows) -> Rows:
@@ -151,12 +151,3 @@ def _hear(world: MpiWorld, rank: int, size_bytes: int, limit: float) -> NDArray[
     content = np.zeros(size_bytes, np.uint8)
     wait(world.comm.Irecv([content, MPI.BYTE], rank, RENDEZVOUS_TAG), limit)
     return content
-
-
-def _fence() -> Fence:
-    """MPI's memory barrier, which wants a window: an empty one of this process alone. x86 needs none."""
-    if platform.machine() in ("x86_64", "AMD64"):
-        return None
-    window = MPI.Win.Create(None, comm=MPI.COMM_SELF)
-    window.Lock_all()
-    return window.Sync

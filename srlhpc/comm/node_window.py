@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from srlhpc.comm.fence import node_fence
 from srlhpc.comm.mpi import MpiWorld, unlink_shared_memory
 from srlhpc.comm.mpi_library import MPI
 from srlhpc.comm.shared_parameters import NodeMemory
@@ -55,4 +56,4 @@ def share_on_node(world: MpiWorld, subscribers: Sequence[int], size: int, *, tag
     comm.Barrier()
     window.Sync()
     unlink_shared_memory()
-    return NodeShare(NodeMemory(buffer, len(members), size, window.Sync), place, tuple(members), window)
+    return NodeShare(NodeMemory(buffer, len(members), size, node_fence()), place, tuple(members), window)

@@ -1,7 +1,8 @@
 """One copy of the parameters per node: a leader pulls them, the others read its copy in shared memory.
 
 The memory holds two vectors, each with a sequence number that is odd while it is being written (a seqlock): a reader
-that sees the number change has read a mixture and keeps what it had. Members show that they live by counting; when the
+that sees the number change has read a mixture and keeps what it had. Fences (comm/fence.py) stand between that number
+and the vector, on both sides, in writers and in readers. Members show that they live by counting; when the
 leader's count stands still for too long, the next living member leads.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from srlhpc.comm.fence import Fence
 from srlhpc.comm.parameters import NO_VERSION, ParameterSubscription, Vector
 
 Counts = NDArray[np.int64]
@@ -34,10 +36,10 @@ class NodeMemory:
         buffer: `size_bytes(members, size)` bytes, zeroed at the start, seen by all members.
         members: subscribers on this node.
         size: numbers in the vector.
-        sync: makes writes of other processes visible here, and ours there.
+        fence: orders what this process reads and writes.
     """
 
-    def __init__(self, buffer: NDArray[np.uint8], members: int, size: int, sync: Callable[[], None]) -> None:
+    def __init__(self, buffer: NDArray[np.uint8], members: int, size: int, fence: Fence) -> None:
         head = _head_items(members) * 8
         control = buffer[:head].view(np.int64)
         self._leader = control[_LEADER : _LEADER + 1]
@@ -46,11 +48,16 @@ class NodeMemory:
         """One count per member; each writes its own."""
         stride = _vector_items(size)
         self._vectors = buffer[head : head + VECTORS * stride * 4].view(np.float32).reshape(VECTORS, stride)[:, :size]
-        self.sync = sync
+        self._fence = fence
 
     @staticmethod
     def size_bytes(members: int, size: int) -> int:
         return _head_items(members) * 8 + VECTORS * _vector_items(size) * 4
+
+    def fence(self) -> None:
+        """What was read or written before stays before what comes after."""
+        if self._fence is not None:
+            self._fence()
 
     @property
     def leader(self) -> int:
@@ -70,27 +77,26 @@ class NodeMemory:
         whole = [slot for slot in range(VECTORS) if not self._slots[slot, 0] % 2]
         slot = min(whole or range(VECTORS), key=lambda s: int(self._slots[s, 1]))
         self._slots[slot, 0] += 2 if self._slots[slot, 0] % 2 else 1
-        self.sync()
+        self.fence()
         self._vectors[slot] = vector
         self._slots[slot, 1] = version + 1
-        self.sync()
+        self.fence()
         self._slots[slot, 0] += 1
-        self.sync()
 
     def read(self, newer_than: int, out: Vector) -> int | None:
         """Copies the newest whole vector; its version, or None if there is none newer or it changed meanwhile.
 
         After None `out` is only to be trusted if nothing newer was there: give it a buffer that is not in use.
         """
-        self.sync()
-        states = [(int(sequence), int(stamp) - 1) for sequence, stamp in self._slots]
-        newest = max(range(VECTORS), key=lambda slot: (states[slot][0] % 2 == 0, states[slot][1]))
-        sequence, version = states[newest]
-        if sequence % 2 or version <= newer_than:
+        sequences = [int(sequence) for sequence in self._slots[:, 0]]
+        self.fence()
+        versions = [int(stamp) - 1 for stamp in self._slots[:, 1]]
+        newest = max(range(VECTORS), key=lambda slot: (sequences[slot] % 2 == 0, versions[slot]))
+        if sequences[newest] % 2 or versions[newest] <= newer_than:
             return None
         out[:] = self._vectors[newest]
-        self.sync()
-        return version if int(self._slots[newest, 0]) == sequence else None
+        self.fence()
+        return versions[newest] if int(self._slots[newest, 0]) == sequences[newest] else None
 
 
 class Succession:
@@ -156,12 +162,12 @@ class SharedSubscription(ParameterSubscription):
         if self._is_closed:
             return False
         memory = self._memory
-        memory.sync()
+        memory.fence()
         memory.beats[self._place] += 1
         was_leading = memory.leader == self._place
         if not was_leading and self._succession.leader(memory.leader, memory.beats.tolist()) == self._place:
             memory.leader = self._place
-            memory.sync()
+            memory.fence()
         return self._pull() if was_leading else self._read()
 
     @property
@@ -180,7 +186,7 @@ class SharedSubscription(ParameterSubscription):
         """Leaves the node's members; the next one leads."""
         self._is_closed = True
         self._memory.beats[self._place] = GONE
-        self._memory.sync()
+        self._memory.fence()
         self._upstream.close()
 
     def _pull(self) -> bool:

@@ -5,14 +5,14 @@
 A sender writes a free buffer, puts the buffer's number into the next entry, and raises its head: how many messages it
 has sent. The receiver raises its tail: how many have landed. It lands one message of a link at a time, and the next
 when that one is released, so of slots + 1 buffers one is the receiver's row and the others are the outbox's slots.
-Every number has one writer. A fence stands between a message and the head that announces it, and between a head and the
-message that it announces; the latter also keeps a tail behind what was read of the message before.
+Every number has one writer. A fence (comm/fence.py) stands between a message and the head that announces it, and
+between a head and the message that it announces; the latter also keeps a tail behind what was read of the message
+before. A third stands between a tail and the buffers that it frees.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 
 from srlhpc.comm.arrivals import Arrivals
 from srlhpc.comm.channel import Header, Inbox, Link, Message, Outbox
+from srlhpc.comm.fence import Fence
 from srlhpc.data.layout import ALIGNMENT_BYTES, Layout
-
-Fence = Callable[[], None] | None
-"""A memory barrier; None where the processor keeps loads and stores in order by itself."""
 
 _LAST = -1
 """Instead of the number of a buffer: no message follows."""
@@ -111,6 +109,8 @@ class SharedOutbox(Outbox):
         newest = self._tail[0] - 1
         if newest == self._released or self._abandoned:
             return False
+        if self._fence is not None:
+            self._fence()
         for number in range(self._released, newest):
             self._free.append(self._messages[self._said[1 + number % self._ring]])
         self._released = newest

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from srlhpc.comm.parameters import NO_VERSION, ParameterSubscription, Vector
-from srlhpc.comm.shared_parameters import NodeMemory, SharedSubscription, Succession
+from srlhpc.comm.shared_parameters import VECTORS, NodeMemory, SharedSubscription, Succession
 from tests.comm.launching import run_ranks
 
 SIZE = 20
@@ -77,7 +80,7 @@ class Node:
 
 def plain_memory() -> NodeMemory:
     buffer = np.zeros(NodeMemory.size_bytes(MEMBERS, SIZE), np.uint8)
-    return NodeMemory(buffer, MEMBERS, SIZE, lambda: None)
+    return NodeMemory(buffer, MEMBERS, SIZE, None)
 
 
 def test_only_the_leader_asks_and_all_members_get_it() -> None:
@@ -156,12 +159,12 @@ def test_reader_refuses_a_vector_that_changes_while_it_is_read() -> None:
     buffer = np.zeros(NodeMemory.size_bytes(MEMBERS, SIZE), np.uint8)
     writer = NodeMemory(buffer, MEMBERS, SIZE, lambda: None)
     writer.write(1, np.ones(SIZE, np.float32))
-    syncs = 0
+    fences = 0
 
     def overtake() -> None:
-        nonlocal syncs
-        syncs += 1
-        if syncs == 2:
+        nonlocal fences
+        fences += 1
+        if fences == 2:
             writer.write(2, np.full(SIZE, 2, np.float32))
             writer.write(3, np.full(SIZE, 3, np.float32))
 
@@ -171,17 +174,138 @@ def test_reader_refuses_a_vector_that_changes_while_it_is_read() -> None:
     assert out.tolist() == [3.0] * SIZE
 
 
+class WeakMemory:
+    """What two processors of weak order may see of each other's writes.
+
+    Numbers (sequences and versions, before the vectors) are seen early and vectors late, or the other way round; a
+    fence brings everything.
+    """
+
+    def __init__(self, *, numbers_first: bool) -> None:
+        self.shared = np.zeros(NodeMemory.size_bytes(MEMBERS, SIZE), np.uint8)
+        line = 16  # numbers of a line of the processor's cache, whole ones of which each vector has
+        head = len(self.shared) - VECTORS * -(-SIZE // line) * line * 4
+        self._early = slice(None, head) if numbers_first else slice(head, None)
+
+    def reader(self, meanwhile: Callable[[], None]) -> NodeMemory:
+        """What it loads is as of its last fence, but for the early part; after each fence the others go on."""
+        seen = self.shared.copy()
+
+        def fence() -> None:
+            seen[:] = self.shared
+            meanwhile()
+            seen[self._early] = self.shared[self._early]
+
+        return NodeMemory(seen, MEMBERS, SIZE, fence)
+
+    def writer(self, meanwhile: Callable[[], None]) -> NodeMemory:
+        """What it stores is there at its next fence, the early part a little before; the others look between both."""
+        stored = self.shared.copy()
+
+        def fence() -> None:
+            self.shared[self._early] = stored[self._early]
+            meanwhile()
+            self.shared[:] = stored
+            meanwhile()
+
+        return NodeMemory(stored, MEMBERS, SIZE, fence)
+
+
+def whole(version: int) -> Vector:
+    return np.full(SIZE, version, np.float32)
+
+
+@pytest.mark.parametrize("numbers_first", [True, False], ids=["numbers first", "vectors first"])
+@pytest.mark.parametrize("at", [1, 2])
+def test_reader_takes_no_old_vector_for_a_new_one_on_weak_memory(at: int, numbers_first: bool) -> None:
+    memory = WeakMemory(numbers_first=numbers_first)
+    writer = NodeMemory(memory.shared, MEMBERS, SIZE, None)
+    writer.write(1, whole(1))
+    writer.write(2, whole(2))
+    fences = 0
+
+    def meanwhile() -> None:
+        nonlocal fences
+        fences += 1
+        if fences == at:
+            writer.write(3, whole(3))
+
+    reader, out = memory.reader(meanwhile), np.zeros(SIZE, np.float32)
+    reader.fence()
+    for _ in range(3):
+        version = reader.read(NO_VERSION, out)
+        assert version is None or out.tolist() == [version] * SIZE
+    assert version == 3
+
+
+@pytest.mark.parametrize("numbers_first", [True, False], ids=["numbers first", "vectors first"])
+def test_writer_shows_no_vector_before_it_is_whole_on_weak_memory(numbers_first: bool) -> None:
+    memory = WeakMemory(numbers_first=numbers_first)
+    seen: list[int] = []
+
+    def look() -> None:
+        out = np.zeros(SIZE, np.float32)
+        version = NodeMemory(memory.shared, MEMBERS, SIZE, None).read(NO_VERSION, out)
+        if version is not None:
+            assert out.tolist() == [version] * SIZE
+            seen.append(version)
+
+    writer = memory.writer(look)
+    for version in range(1, 6):
+        writer.write(version, whole(version))
+        writer.fence()
+    assert seen == sorted(seen)
+    assert seen[-1] == 5
+
+
 class Killed(Exception):
-    """Stands for a leader's death at its n-th sync."""
+    """Stands for a leader's death at its n-th fence."""
+
+
+class Late:
+    """Where a reader copies its vector to, after others have gone on."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self._meanwhile = meanwhile
+        self.vector = np.zeros(SIZE, np.float32)
+
+    def __setitem__(self, part: slice, vector: Vector) -> None:
+        self._meanwhile()
+        self.vector[part] = vector
+
+
+@pytest.mark.parametrize("numbers_first", [True, False], ids=["numbers first", "vectors first"])
+@pytest.mark.parametrize("moments", range(5))
+def test_reader_sees_that_its_vector_is_overwritten_on_weak_memory(moments: int, numbers_first: bool) -> None:
+    memory = WeakMemory(numbers_first=numbers_first)
+    strong = NodeMemory(memory.shared, MEMBERS, SIZE, None)
+    for version in (1, 2, 3):
+        strong.write(version, whole(version))
+    left = moments
+
+    def stop() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+
+    def overtake() -> None:
+        strong.write(4, whole(4))
+        with suppress(Killed):
+            memory.writer(stop).write(5, whole(5))
+
+    out: Any = Late(overtake)
+    version = strong.read(NO_VERSION, out)
+    assert version is None or out.vector.tolist() == [version] * SIZE
 
 
 def test_vector_left_half_written_is_never_read_nor_in_the_way() -> None:
     buffer = np.zeros(NodeMemory.size_bytes(MEMBERS, SIZE), np.uint8)
-    syncs = 0
+    fences = 0
 
     def die_at_the_first() -> None:
-        nonlocal syncs
-        syncs += 1
+        nonlocal fences
+        fences += 1
         raise Killed
 
     whole = NodeMemory(buffer, MEMBERS, SIZE, lambda: None)
@@ -190,7 +314,7 @@ def test_vector_left_half_written_is_never_read_nor_in_the_way() -> None:
     for _ in range(2):
         with pytest.raises(Killed):
             NodeMemory(buffer, MEMBERS, SIZE, die_at_the_first).write(9, np.full(SIZE, 9, np.float32))
-    assert syncs == 2
+    assert fences == 2
     for version in (10, 11, 12):
         whole.write(version, np.full(SIZE, version, np.float32))
         assert whole.read(NO_VERSION, out) == version

@@ -6,9 +6,10 @@ import numpy as np
 
 from srlhpc.comm.channel import Flags, Header, Inbox, Link, Outbox, Stream
 from srlhpc.comm.fabric import RankFabric
+from srlhpc.comm.fence import Fence
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.node_fabric import NodeFabric
-from srlhpc.comm.shared_rows import Fence, RowMemory, Rows, SharedOutbox, SharedRowInbox
+from srlhpc.comm.shared_rows import RowMemory, Rows, SharedOutbox, SharedRowInbox
 from srlhpc.data.layout import Field, Layout
 
 LAYOUT = Layout.of([Field("x", (2,), "int64")])
@@ -93,6 +94,21 @@ def test_message_is_read_only_behind_the_fence() -> None:
     inbox.poll()
     inbox.poll()
     assert landed == [0]
+
+
+def test_buffer_is_written_again_only_behind_the_fence() -> None:
+    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    fences: list[int] = []
+    outbox, inbox = SharedOutbox(memory, 0, lambda: fences.append(1)), SharedRowInbox(memory, None)
+    for number in range(SLOTS):
+        say(outbox, number)
+    said = len(fences)
+    assert outbox.acquire() is None
+    assert len(fences) == said
+    heard(inbox)
+    heard(inbox)
+    assert outbox.acquire() is not None
+    assert len(fences) == said + 1
 
 
 def test_what_landed_of_a_forgotten_sender_is_taken_and_nothing_more() -> None:
