@@ -33,7 +33,8 @@ class Vectorised:
 
     def reset(self, seed: int, now: KindStep) -> None:
         observations, info = self._vector.reset(seed=seed)
-        self._observe(observations, info, now, np.zeros(self._copies, np.bool_))
+        now.terminated[:] = now.truncated[:] = False
+        self._observe(observations, info, now)
 
     def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
         observations, rewards, terminated, truncated, info = self._vector.step(actions)
@@ -43,9 +44,9 @@ class Vectorised:
         if np.count_nonzero(ended):
             now.rewards[ended] = 0.0
             now.terminated[ended] = now.truncated[ended] = False
-        self._observe(observations, info, now, (now.terminated | now.truncated)[:, 0])
+        self._observe(observations, info, now)
 
-    def _observe(self, raw: Any, info: Mapping[str, Any], now: KindStep, waits: BoolArray) -> None:
+    def _observe(self, raw: Any, info: Mapping[str, Any], now: KindStep) -> None:
         each: Iterable[Any] = (None,) * self._copies
         if self._check is not None:
             now.observations["obs"][:, 0] = self._check(raw)
@@ -55,6 +56,7 @@ class Vectorised:
             from gymnasium.vector.utils import iterate
 
             each = iterate(self._space, raw)
+        waits = (now.terminated | now.truncated)[:, 0]
         for copy, one in enumerate(each):
             try:
                 if self._check is None:

@@ -99,7 +99,8 @@ def observation_keys(space: Any, where: str, remedy: str = REMEDY) -> Observatio
         key = _observation_key(part, where, f"observation '{name}'" if path else "the observation", remedy)
         keys[name] = replace(key, path=path)
     if not any(math.prod(key.spec.shape) for key in keys.values()):
-        raise UserError(f"{where}: its observation space, {space}, has no numbers to learn from; {remedy}")
+        advice = f"; {remedy}" if texts else ""
+        raise UserError(f"{where}: its observation space, {space}, has no numbers to learn from{advice}")
     if texts:
         _say_what_is_left_out(where, ", ".join(f"'{_name(path)}'" for path in texts))
     return ObservationKeys(keys)
