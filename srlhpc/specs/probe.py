@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -47,6 +48,11 @@ def probe_spaces(settings: EnvironmentSettings, timeout_seconds: float = TIMEOUT
         spaces = Spaces.from_json(_ask_subprocess(settings, timeout_seconds))
     if not spaces.kinds or not all(kind.agents for kind in spaces.kinds):
         raise UserError(f"environment '{settings.factory}' has no agents, so there is nothing to train")
+    for kind in spaces.kinds:
+        if not any(math.prod(array.shape) for array in kind.observations.values()):
+            raise UserError(
+                f"environment '{settings.factory}': kind '{kind.name}' has no observations, so its agents cannot learn"
+            )
     return spaces
 
 

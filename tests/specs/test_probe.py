@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from envs import catch, gymnasium
-from srlhpc.environment import Discrete, Spaces
+from srlhpc.environment import ArraySpec, Discrete, Kind, Spaces
 from srlhpc.launch.processes import ProcessIdentity
 from srlhpc.objects import UserError, load_module
 from srlhpc.specs import probe
@@ -212,6 +212,16 @@ def test_missing_package_is_told_with_the_extra_that_installs_it() -> None:
 class Empty(EnvironmentSettings):
     def spaces(self) -> Spaces:
         return Spaces(())
+
+
+class Blind(EnvironmentSettings):
+    def spaces(self) -> Spaces:
+        return Spaces((Kind("mole", ("mole_0",), {"eyes": ArraySpec((0, 3), "float32")}, Discrete(2)),))
+
+
+def test_spaces_without_observations_are_refused() -> None:
+    with pytest.raises(UserError, match="'burrow': kind 'mole' has no observations, so its agents cannot learn"):
+        probe_spaces(Blind(factory="burrow"))
 
 
 def test_spaces_without_agents_are_refused() -> None:
