@@ -36,7 +36,7 @@ class ActionCodec:
         return list(decoded)
 
 
-def action_codec(space: Any, where: str) -> ActionCodec:
+def action_codec(space: Any, where: str, remedy: str = "turn it into one of them with a wrapper") -> ActionCodec:
     """The action space for a Gymnasium action space.
 
     Boxes are scaled from [-1, 1] to their bounds; of an integer box every integer gets an equal share of [-1, 1].
@@ -63,7 +63,7 @@ def action_codec(space: Any, where: str) -> ActionCodec:
         case _:
             raise UserError(
                 f"{where}: action space {type(space).__name__} is not understood; known are Discrete, MultiDiscrete, "
-                "MultiBinary and Box; turn it into one of them with a wrapper"
+                f"MultiBinary and Box; {remedy}"
             )
     if codec.space.array.shape == (0,):
         raise UserError(f"{where}: action space {space} has no dimension, so there is nothing to decide")

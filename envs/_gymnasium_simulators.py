@@ -12,6 +12,7 @@ from envs._gymnasium_actions import ActionCodec
 from envs._gymnasium_pictures import frames_per_second, picture
 from envs._gymnasium_spaces import ObservationKeys
 from envs._observation_checks import ArrayCheck, missing_part
+from envs._old_gym import of_step
 from envs._returned_values import SimulatorError, column, one_flag, one_number
 from srlhpc.environment import Array, BoolArray, KindStep
 
@@ -129,7 +130,10 @@ class Looped:
                 raw, info = simulator.reset()
                 outcome = (0.0, False, False)
             else:
-                raw, reward, terminated, truncated, info = simulator.step(action)
+                try:
+                    raw, reward, terminated, truncated, info = simulator.step(action)
+                except ValueError as error:
+                    raise of_step(error) from error
                 outcome = _outcome(copy, reward, terminated, truncated)
             outcomes.append(outcome)
             self._observe(copy, now, raw, info, acts=not (outcome[1] or outcome[2]))

@@ -17,6 +17,7 @@ from envs._gymnasium_making import Recipe, Wrapper
 from envs._gymnasium_simulators import Looped, Vectorised
 from envs._gymnasium_spaces import ObservationKeys, observation_keys
 from envs._gymnasium_vectors import native_vector, vector_only
+from envs._old_gym import first_reset
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import Array, Environment, Step
 from srlhpc.specs.modules import EnvironmentSettings
@@ -24,6 +25,11 @@ from srlhpc.specs.modules import EnvironmentSettings
 _REMEDY = (
     "turn it into one of them, as in environment: {..., wrappers: [gymnasium.wrappers.FlattenObservation]}, or by a "
     "wrapper of yours: wrappers: ['my_lab.wrappers:Numbers']"
+)
+
+_ACTION_REMEDY = (
+    "turn it into one of them by a gymnasium.ActionWrapper of yours, as in environment: {..., wrappers: "
+    "['my_lab.wrappers:OneChoice']}"
 )
 
 
@@ -56,7 +62,7 @@ def from_recipe(recipe: Recipe, copies: int, seed: int) -> Environment:
         return _vectorised(vector, copies, understood, masked=understood.is_masked_by(vector.reset(seed=seed)[1]))
     first = recipe.simulator()
     understood = _understood(first.observation_space, first.action_space, recipe.where)
-    raw, info = first.reset(seed=seed)
+    raw, info = first_reset(first, seed, recipe.where)
     understood.observations.check(raw, recipe.where)
     # Other observations are no faster in a vector.
     may_be_native = understood.observations.is_one_plain_array or recipe.demands_native
@@ -85,7 +91,7 @@ class _Understood(NamedTuple):
 
 
 def _understood(observation_space: Any, action_space: Any, where: str) -> _Understood:
-    codec = action_codec(action_space, where)
+    codec = action_codec(action_space, where, _ACTION_REMEDY)
     shown, mask_in_observation = split_mask(observation_space, codec.space, where)
     return _Understood(observation_keys(shown, where, _REMEDY), codec, mask_in_observation)
 

@@ -19,6 +19,7 @@ import numpy as np
 from envs._action_masks import MASK, unexpected_mask, write_mask
 from envs._gymnasium_pictures import frames_per_second, picture
 from envs._parallel import Parallel, Values, parallel_of
+from envs._pettingzoo_names import what_to_do
 from envs._pettingzoo_teams import Team, teams_of
 from envs._returned_values import SimulatorError, one_flag, one_number
 from srlhpc.environment import Array, BoolArray, Environment, EpisodeTracker, KindStep, Spaces, Step, empty_kind_step
@@ -62,8 +63,8 @@ def _find(path: str) -> Callable[..., Any]:
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        hint = "; pip install 'srlhpc[pettingzoo]'" if module_name.split(".")[0] in ("mpe2", "pettingzoo") else ""
-        raise UserError(f"environment.env: cannot import '{module_name}' ({error}){hint}") from None
+        advice = what_to_do(module_name, error)
+        raise UserError(f"environment.env: cannot import '{module_name}' ({error}){advice}") from None
     try:
         make: Callable[..., Any] = getattr(module, function or "parallel_env")
     except AttributeError:

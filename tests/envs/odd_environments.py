@@ -78,11 +78,44 @@ class Demanding(Picky):
         self.size = size + 1
 
 
+class OldStep(Picky):
+    """Says only that something is done, as old Gym."""
+
+    def step(self, action: Any) -> Any:
+        return self.observation_space.sample(), 0.0, False, {}
+
+
+class OldReset(Picky):
+    """Returns an observation of two numbers alone."""
+
+    def __init__(self) -> None:
+        super().__init__(spaces.Box(-1, 1, (2,)))
+
+    def reset(self, **_: Any) -> Any:
+        return self.observation_space.sample()
+
+
+class Unseeded(Picky):
+    """Takes no seed."""
+
+    def reset(self) -> Any:  # type: ignore[override]
+        return super().reset()
+
+
+class Mistaken(Picky):
+    """Unpacks something of its own wrongly."""
+
+    def step(self, action: Any) -> Any:
+        one, two, three, four, five = range(4)
+
+
 class Foreign:
     """No environment of Gymnasium's."""
 
 
 gymnasium.register("Demanding-v0", Demanding)
 gymnasium.register("Foreign-v0", Foreign)  # type: ignore[arg-type]
+for old in (OldStep, OldReset, Unseeded, Mistaken):
+    gymnasium.register(f"{old.__name__}-v0", old)
 gymnasium.register("Masked-v0", Masked)
 gymnasium.register("Picky-v0", Picky)

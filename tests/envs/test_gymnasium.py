@@ -244,7 +244,9 @@ def test_observation_space_that_does_not_fit_is_refused(space: Any, complaint: s
 
 
 def test_action_space_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(UserError, match="action space Tuple is not understood"):
+    with pytest.raises(
+        UserError, match=r"action space Tuple is not understood.*wrappers: \['my_lab.wrappers:OneChoice'\]"
+    ):
         picky(action_space=spaces.Tuple([spaces.Discrete(2)]))
 
 

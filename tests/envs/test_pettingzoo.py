@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from envs._pettingzoo_names import what_to_do
 from envs._returned_values import SimulatorError
 from envs.pettingzoo import Settings, build, from_simulators
 from srlhpc.environment import Environment
@@ -230,7 +231,9 @@ class MaskedParallel(ScriptedParallel):
 @pytest.mark.parametrize(
     ("env", "complaint"),
     [
-        ("mpe2.simple_spred_v3", r"cannot import 'mpe2.simple_spred_v3'.*srlhpc\[pettingzoo\]"),
+        ("mpe2.simple_spred_v3", r"cannot import 'mpe2.simple_spred_v3'.*; did you mean 'mpe2.simple_spread_v3'"),
+        ("mpe2.simple_spread_v1", r"; did you mean 'mpe2.simple_spread_v3'"),
+        ("pettingzoo.mpe.simple_spread_v3", r"; write it as mpe2.simple_spread_v3$"),
         ("no_such_package.arena", "cannot import 'no_such_package.arena'"),
         ("mpe2.simple_spread_v3:make", "'mpe2.simple_spread_v3' has no 'make'"),
     ],
@@ -397,3 +400,17 @@ def test_reward_of_one_number_is_taken_whatever_its_shape() -> None:
     environment = from_simulators([Wrong("step", change)], 0, "environment 'x'")
     environment.reset(0)
     assert environment.step({"a": np.zeros((1, 2), int)}).kinds["a"].rewards.tolist() == [[2.0, 3.0]]
+
+
+def test_package_that_an_installed_family_lacks_is_answered_by_the_extra_of_pettingzoo() -> None:
+    lacking = ModuleNotFoundError("No module named 'no_such_chess'", name="no_such_chess")
+    assert what_to_do("pettingzoo.classic.chess_v6", lacking) == "; pip install 'pettingzoo[classic]'"
+    assert what_to_do("mpe2.simple_spread_v3", lacking) == ""
+    assert what_to_do("no_such_package.arena", lacking) == ""
+
+
+def test_extra_is_advised_only_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = ModuleNotFoundError("No module named 'mpe2'", name="mpe2")
+    monkeypatch.setattr("envs._pettingzoo_names._is_installed", lambda package: package != "mpe2")
+    assert what_to_do("mpe2.simple_spread_v3", lacking) == "; pip install 'srlhpc[pettingzoo]'"
+    assert what_to_do("pettingzoo.mpe.simple_v3", lacking).endswith("mpe2.simple_v3 (pip install 'srlhpc[pettingzoo]')")
