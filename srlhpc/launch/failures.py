@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from srlhpc.data.atomic import read_json
 from srlhpc.data.forgiving import Forgiving
 from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.launch.slurm_words import tail
 
 
 @dataclass(frozen=True)
@@ -103,19 +106,44 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
             str(content.get("traceback") or ""),
             advice_for_kind(str(content.get("kind", ""))),
         )
-    for end in (read_ends(attempt) if ends is None else ends).values():
+    ended = (read_ends(attempt) if ends is None else ends).values()
+    foreign = None if found else foreign_launcher(attempt, ended)
+    for end in ended:
         if not end.is_clean and end.rank not in found:
             label = labels.get(end.rank, "rank")
+            message, advice = (end.text, _advice(end.code)) if foreign is None else (foreign, advice_for_kind("world"))
             found[end.rank] = Failure(
-                end.rank, label, _role(label), hosts.get(end.rank, ""), end.time, end.text, "", _advice(end.code)
+                end.rank, label, _role(label), hosts.get(end.rank, ""), end.time, message, "", advice
             )
     return sorted(found.values(), key=lambda failure: failure.time)
 
 
 def first_kind(attempt: AttemptPaths) -> str:
-    """The kind of the failure that came first, as the rank wrote it; empty if none was written."""
+    """The kind of the failure that came first, as the rank wrote it or MPI before it could; empty if neither did."""
     written = [content for path in attempt.failures.glob("rank-*.json") if (content := read_json(path))]
-    return str(min(written, key=lambda content: content.get("time", 0.0)).get("kind", "")) if written else ""
+    if not written:
+        return "world" if foreign_launcher(attempt, read_ends(attempt).values()) else ""
+    return str(min(written, key=lambda content: content.get("time", 0.0)).get("kind", ""))
+
+
+def foreign_launcher(attempt: AttemptPaths, ends: Iterable[RankEnd]) -> str | None:
+    """What MPI said, if it could not start because the launcher does not speak its language; it then ends the rank."""
+    labels = _labels(attempt)
+    # All say the same, and there may be thousands.
+    for end in itertools.islice((end for end in ends if 0 < end.code <= 128 and end.rank in labels), 3):
+        if match := _FOREIGN_LAUNCHER.search(tail(attempt.log(end.rank, labels[end.rank]))):
+            return (
+                f"could not start MPI: {match[0]}; this MPI needs another plugin of srun: MPICH --mpi=pmi2 "
+                "(mpi: mpich), Open MPI --mpi=pmix (mpi: openmpi)"
+            )
+    return None
+
+
+_FOREIGN_LAUNCHER = re.compile(
+    r"Runtime environment uses unsupported PMI version \w+|not built with SLURM's PMI support"
+    r"|No PMIx server was reachable[^.]*|PMI2? is not supported[^.]*"
+)
+"""What MPICH and Open MPI say when they are started in each other's way."""
 
 
 def _role(label: str) -> str:

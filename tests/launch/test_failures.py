@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from srlhpc.data.atomic import write_json
-from srlhpc.launch.failures import failures, read_ends
+from srlhpc.launch.failures import failures, first_kind, read_ends
 from srlhpc.launch.rundir import AttemptPaths
 from tests.launch.written_runs import last, written_run
 
@@ -62,3 +62,30 @@ def test_end_that_is_known_is_not_read_again(attempt: AttemptPaths) -> None:
     attempt.exit(1).mkdir()
     attempt.exit(2).write_text("137 6.0\n")
     assert read_ends(attempt, known) == {**known, **{2: read_ends(attempt)[2]}}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "check_MPIR_CVAR_PMI_VERSION(167):  Runtime environment uses unsupported PMI version PMIx. Aborting.",
+        "The application was direct launched using srun, but OMPI was not built with SLURM's PMI support",
+    ],
+)
+def test_ranks_when_mpi_is_started_in_anothers_way_then_the_plugin_is_named_and_no_try_is_left(
+    attempt: AttemptPaths, words: str
+) -> None:
+    for rank, label in enumerate(("coordinator-0", "trainer-default-0", "actor-0")):
+        attempt.log(rank, label).write_text(f"Abort(1): Fatal error in internal_Init_thread\n{words}\n")
+        attempt.exit(rank).write_text(f"16 {rank}.0\n")
+    first = failures(attempt)[0]
+    assert first.message.startswith("could not start MPI: ")
+    assert "MPICH --mpi=pmi2 (mpi: mpich), Open MPI --mpi=pmix (mpi: openmpi)" in first.message
+    assert "srun_mpi" in first.advice
+    # `next_step` does not try again.
+    assert first_kind(attempt) == "world"
+
+
+def test_ranks_when_they_end_for_another_reason_then_no_word_of_mpi(attempt: AttemptPaths) -> None:
+    attempt.exit(1).write_text("16 5.0\n")
+    assert failures(attempt)[0].message == "ended with exit code 16"
+    assert first_kind(attempt) == ""
