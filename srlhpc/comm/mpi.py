@@ -172,6 +172,8 @@ def unlink_shared_memory() -> None:
 def abort(code: int) -> NoReturn:
     """Ends all ranks of the step, at once."""
     MPI.COMM_WORLD.Abort(code)
+    # Under mpiexec without its clean-up it may come back.
+    os._exit(code)
 
 
 def finalize_or_exit(world: MpiWorld, timeout_seconds: float, code: int = 0) -> None:
