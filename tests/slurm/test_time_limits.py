@@ -46,7 +46,7 @@ def wait_for_progress(run: SlurmRun, limits: int) -> None:
         return len(seen - {0}) >= limits
 
     run.wait(got_further, seconds=900.0)
-    run.change(f"stop.updates={newest(run) + 50}")
+    run.change(f"stop.updates={newest(run) + 5}")
 
 
 def curve(run: SlurmRun) -> list[dict[str, Any]]:
