@@ -150,8 +150,8 @@ def _lag_notes(made: Plan) -> Iterator[str]:
             f"policies.{policy}: its fragments ({limited[policy]} steps) end within another policy's "
             f"({', '.join(f'{name} {steps}' for name, steps in limited.items() if name != policy)}), so some start "
             "beyond the limit of the policy lag, and those that become older than max_policy_lag are dropped"
-            f"{'; with several trainers the run may pause for seconds' if made.spec.trainers.ranks > 1 else ''}; choose "
-            "batch.fragment_steps so that the longer is a multiple of the shorter"
+            f"{'; with several trainers the run may pause for seconds' if made.spec.trainers.ranks > 1 else ''}; "
+            "choose batch.fragment_steps so that the longer is a multiple of the shorter"
         )
 
 
