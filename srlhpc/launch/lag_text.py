@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from srlhpc.launch.ranks import Plan
+if TYPE_CHECKING:
+    from srlhpc.launch.ranks import Plan
 
 _HIGH = 2.0
 """Updates; data as old as this on average costs steps (benchmarks/policy_lag_*.md)."""

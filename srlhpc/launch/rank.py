@@ -14,13 +14,14 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.mpi import DifferenceError, MpiFabric, MpiWorld, WorldSizeError, abort, finalize_or_exit, start_mpi
 from srlhpc.comm.node_links import share_links
-from srlhpc.data.atomic import read_json, write_json
+from srlhpc.data.atomic import read_json
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.assemble_actor import build_actor
 from srlhpc.launch.assemble_coordinator import build_coordinator, build_reporter, library_versions
@@ -226,24 +227,25 @@ def _die_with_parent() -> None:
 
 def _write_failure(here: RankPlan, attempt: AttemptPaths, error: BaseException) -> None:
     text = traceback.format_exc()
-    sys.stderr.write(text)
-    sys.stderr.flush()
     role = here.roles[0]
-    write_json(
-        attempt.failure(here.rank),
-        {
-            "rank": here.rank,
-            "role": role.name,
-            "index": role.index,
-            "label": here.label,
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "time": time.time(),
-            "kind": failure_kind(error),
-            "message": str(error) if isinstance(error, (UserError, ClusterError, StepError)) else _one_line(error),
-            "traceback": text,
-        },
-    )
+    content = {
+        "rank": here.rank,
+        "role": role.name,
+        "index": role.index,
+        "label": here.label,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "time": time.time(),
+        "kind": failure_kind(error),
+        "message": str(error) if isinstance(error, (UserError, ClusterError, StepError)) else _one_line(error),
+        "traceback": text,
+    }
+    # The rank must leave, whatever the disk does; the script around it tells its exit status.
+    with suppress(OSError):
+        RunPaths(attempt.folder.parent.parent).reserve.write_json(attempt.failure(here.rank), content)
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def failure_kind(error: BaseException) -> str:

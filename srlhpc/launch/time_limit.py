@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from srlhpc.objects import UserError
-from srlhpc.specs.cluster import MOST_MINUTES
-from srlhpc.specs.time_text import minutes_in
+from srlhpc.specs.time_text import MOST_MINUTES, minutes_in
 
 
 def minutes_of(text: str) -> int:

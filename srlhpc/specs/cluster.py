@@ -30,12 +30,10 @@ from srlhpc.specs.load import naming_places
 from srlhpc.specs.spec import Spec, refusal
 from srlhpc.specs.start_seconds import START_SECONDS
 from srlhpc.specs.text_file import read_text
+from srlhpc.specs.time_text import MOST_MINUTES
 from srlhpc.specs.yaml_source import Written, parse
 
 ROLES = ("coordinator", "trainer", "policy_server", "evaluator", "actor")
-
-MOST_MINUTES = 366 * 24 * 60
-"""Longest time limit, a year."""
 
 # fmt: off
 _OURS = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+MOST_MINUTES = 366 * 24 * 60
+"""Longest time limit, a year."""
 _UNITS = {"m": 1, "min": 1, "h": 60, "d": 24 * 60}
 
 

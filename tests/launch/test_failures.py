@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.failures import failures, first_kind, read_ends
-from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.launch.rank import _write_failure
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from tests.failing_disk import FailingDisk
 from tests.launch.written_runs import last, written_run
 
 
@@ -89,3 +92,14 @@ def test_ranks_when_they_end_for_another_reason_then_no_word_of_mpi(attempt: Att
     attempt.exit(1).write_text("16 5.0\n")
     assert failures(attempt)[0].message == "ended with exit code 16"
     assert first_kind(attempt) == ""
+
+
+def test_failing_rank_leaves_on_a_full_disk_without_another_error(tmp_path: Path, failing_disk: FailingDisk) -> None:
+    attempt = RunPaths(tmp_path).attempt(1)
+    attempt.make()
+    rank: Any = SimpleNamespace(rank=1, label="actor-0", roles=[SimpleNamespace(name="actor", index=0)])
+    failing_disk.fill()
+    _write_failure(rank, attempt, ValueError("bad"))
+    failing_disk.heal()
+    _write_failure(rank, attempt, ValueError("bad"))
+    assert [failure.message for failure in failures(attempt)] == ["failed: ValueError: bad"]
