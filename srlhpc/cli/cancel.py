@@ -42,7 +42,7 @@ def command(run: str, root: str | None) -> None:
         say(f"run {paths.name} does not run: it is {run_state(paths)['state']}")
         return
     _ask_foreman(paths, holder)
-    say(f"run {paths.name} will write a checkpoint and end; srlhpc status {paths.name} tells when")
+    say(f"run {paths.name} will write a checkpoint and end; srlhpc status {paths.typed} tells when")
 
 
 def _ask_foreman(paths: RunPaths, holder: Holder) -> None:
@@ -96,7 +96,7 @@ def _cancel_jobs(paths: RunPaths, ids: list[str]) -> bool:
             # Even if it is being requeued at this moment, its next incarnation ends at once.
             _write_down(paths, job.id)
             _end_running(job.id)
-            say(f"run {paths.name}, job {job.id}: will write a checkpoint and end; see srlhpc status {paths.name}")
+            say(f"run {paths.name}, job {job.id}: will write a checkpoint and end; see srlhpc status {paths.typed}")
         else:
             run_slurm(["scancel", job.id])
             if job.waits:

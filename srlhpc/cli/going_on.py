@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from srlhpc.cli.options import say
+from srlhpc.cli.output import forgive_output
 from srlhpc.objects import ClusterError, UserError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def check_queue(paths: RunPaths) -> None:
     if active := [job for job in (queued_jobs(ids) if ids else {}).values() if job.is_active]:
         raise UserError(
             f"{paths.folder}: is in use: job {active[0].id} is {active[0].state}; wait for it, or end it by "
-            f"`srlhpc cancel {paths.name}`."
+            f"`srlhpc cancel {paths.typed}`."
         )
 
 
@@ -154,6 +155,7 @@ def _run_here(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, ove
     from srlhpc.specs.load import dump_experiment
     from srlhpc.specs.probe import probe_spaces
 
+    forgive_output()
     last = paths.last_attempt()
     serial = _was_serial(last) if last else False
     check_launcher(serial)

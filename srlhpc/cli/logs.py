@@ -107,7 +107,7 @@ def _follow(paths: RunPaths, attempt: AttemptPaths, files: Sequence[Path]) -> bo
             if later:
                 return True
             if not going:
-                say(f"run {paths.name} has ended; see srlhpc status {paths.name}")
+                say(f"run {paths.name} has ended; see srlhpc status {paths.typed}")
                 return False
             time.sleep(0.2)
 
@@ -117,7 +117,7 @@ def _wait_for_start(paths: RunPaths) -> None:
     look = _Going(paths)
     if paths.attempt_numbers() or not look():
         return
-    say(f"run {paths.name} has not started yet; see srlhpc why {paths.name}")
+    say(f"run {paths.name} has not started yet; see srlhpc why {paths.typed}")
     while not paths.attempt_numbers() and look():
         time.sleep(0.2)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 import srlhpc
+from srlhpc.cli.output import OutputError, drop_output, prepare_output
 from srlhpc.data.full_disk import is_full
 from srlhpc.objects import ClusterError, UserError, did_you_mean
 
@@ -71,6 +72,7 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         code = cli.main(arguments, prog_name="srlhpc", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -84,6 +86,10 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
         return 3
     except OSError as error:
         return _code_of(error)
+    except OutputError as error:
+        drop_output()
+        click.echo(f"srlhpc: standard output cannot be written: {error}", err=True)
+        return 1
     return code if isinstance(code, int) else 0
 
 
@@ -95,7 +101,7 @@ def _code_of(error: OSError) -> int:
     """
     if isinstance(error, BrokenPipeError):
         # Whoever read our output has left, for example `head`; Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 141
     if isinstance(error, PermissionError):
         click.echo(f"srlhpc: {error.filename}: {error.strerror}; it may be another user's", err=True)
@@ -108,6 +114,7 @@ def _code_of(error: OSError) -> int:
 
 def main() -> None:
     """Entry point of the `srlhpc` script."""
+    prepare_output()
     # Modules that a job names may lie in the working directory, where the ranks (`python -m`) find them too.
     sys.path.append(os.getcwd())
     sys.exit(run_command_line())

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from srlhpc.cli.options import open_root, root_option, say, set_option
+from srlhpc.cli.output import forgive_output
 
 
 @click.command("run")
@@ -25,6 +26,7 @@ def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None
     from srlhpc.specs.load import dump_experiment, load_job
     from srlhpc.specs.probe import probe_spaces
 
+    forgive_output()
     folder = open_root(root)
     if name is not None:
         check_name(name, folder)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import shutil
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,7 +23,7 @@ from srlhpc.launch.lag_text import lag_hints, lag_lines
 from srlhpc.launch.progress_line import duration_text
 from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence, silent_ranks
 from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.runs import all_runs, find_run
+from srlhpc.launch.runs import all_runs, find_run, not_runs
 from srlhpc.launch.timing_text import timing_lines
 
 _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time", "left")
@@ -52,7 +54,7 @@ def command(runs: tuple[str, ...], watch: bool, as_json: bool, root: str | None)
     found = chosen()
     jobs = _jobs(found)
     states = _states(found, jobs)
-    for line in [*_warning(jobs), *([] if runs else closed_runs(folder))]:
+    for line in [*_warning(jobs), *([] if runs else [*closed_runs(folder), *_skipped(folder)])]:
         say(line)
     if as_json:
         click.echo(json.dumps(_strict(states), indent=1))
@@ -60,6 +62,10 @@ def command(runs: tuple[str, ...], watch: bool, as_json: bool, root: str | None)
         click.echo("\n".join(table(states, _width())))
     else:
         say(f"no runs in {folder}. Start one: srlhpc run jobs/cartpole.yaml")
+
+
+def _skipped(folder: Path) -> list[str]:
+    return [f"skipped: {file} is broken, or of another program" for file in not_runs(folder)]
 
 
 def _states(chosen: Sequence[RunPaths], jobs: SlurmJobs) -> list[dict[str, Any]]:
@@ -185,7 +191,7 @@ def _remarks(state: Mapping[str, Any]) -> list[str]:
     remarks += [f"{state['name']}: {state['crash_loop']}"] if state.get("crash_loop") else []
     remarks += [f"{state['name']}: {warning}" for warning in state["warnings"][-_DEAD_SHOWN:] if warning not in said]
     if state["message"] and state["state"] in ("failed", "node failed", "out of memory", "timed out"):
-        remarks.append(f"{state['name']}: {' '.join(said.split())}; more: srlhpc why {state['name']}")
+        remarks.append(f"{state['name']}: {' '.join(said.split())}; more: srlhpc why {shlex.quote(state['name'])}")
     if seconds := silence(state):
         remarks.append(f"{state['name']}: its coordinator has written nothing for {duration_text(seconds)}")
     return remarks

@@ -81,7 +81,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
     yield from _so_far(paths, state)
     if name in ("failed", "interrupted", "cancelled", *_SLURM_ADVICE):
         yield from _slurms_verdict(state, jobs, words)
-        yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.name}"
+        yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.typed}"
 
 
 def _so_far(paths: RunPaths, state: Mapping[str, Any]) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _so_far(paths: RunPaths, state: Mapping[str, Any]) -> Iterator[str]:
     if running:
         yield from silent_ranks(state)
     if state["crash_loop"]:
-        yield f"{state['crash_loop']}; `srlhpc logs {paths.name} --attempt N` shows each"
+        yield f"{state['crash_loop']}; `srlhpc logs {paths.typed} --attempt N` shows each"
     elif running and state["attempt"] > 1:
         yield from _last_attempt(paths.attempt(state["attempt"] - 1))
 
@@ -125,7 +125,7 @@ def _waiting(paths: RunPaths, job: JobState | None) -> Iterator[str]:
     never, needs = _nodes_needed(paths)
     if never is not None:
         yield f"job {job.id} can never start: {never}"
-        yield f"what to do: srlhpc cancel {paths.name}; submit again with fewer ranks, or roles that may share nodes"
+        yield f"what to do: srlhpc cancel {paths.typed}; submit again with fewer ranks, or roles that may share nodes"
         return
     meaning, remedy = explained(job.reason, job.id)
     yield f"job {job.id} waits: {meaning}" + (f" (Slurm says {job.reason})" if job.reason else "")

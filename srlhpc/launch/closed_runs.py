@@ -13,8 +13,9 @@ def why_closed(folder: Path) -> str | None:
     """Why a run's folder cannot be looked at; None if it can, or is none."""
     paths = RunPaths(folder)
     try:
-        with open(paths.run):
-            os.listdir(paths.attempts)
+        # Without waiting for the other end of a pipe that somebody has made there.
+        os.close(os.open(paths.run, os.O_RDONLY | os.O_NONBLOCK))
+        os.listdir(paths.attempts)
     except PermissionError:
         return f"{folder}: belongs to {_owner(folder)}, and you may not look into it"
     except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -176,7 +177,7 @@ def in_use(path: Path, holder: Holder) -> UserError:
     name = path.parent.name
     where = f"job {holder.job}" if holder.job else f"process {holder.process.pid} on {holder.process.host}"
     hint = (
-        f"wait for it, or end it by `srlhpc cancel {name}`."
+        f"wait for it, or end it by `srlhpc cancel {shlex.quote(name)}`."
         if holder.process.is_here or holder.job
         else f"end it there; if that host is gone, remove {path} and try again."
     )

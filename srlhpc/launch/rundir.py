@@ -15,6 +15,7 @@ ROOT/NAME/spec.yaml            the resolved spec, as the last attempt uses it
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -207,6 +208,11 @@ class RunPaths:
     @property
     def code_diff(self) -> Path:
         return self.folder / "code.diff"
+
+    @property
+    def typed(self) -> str:
+        """The run's name as it is written in a command."""
+        return shlex.quote(self.name)
 
     @property
     def id(self) -> str:

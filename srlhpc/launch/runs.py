@@ -22,6 +22,8 @@ from srlhpc.objects import UserError, did_you_mean
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _LONGEST_NAME = 100
+_LONGEST_FILE = 255
+"""Bytes of a folder's name that file systems take."""
 
 
 def runs_root(given: str | os.PathLike[str] | None) -> Path:
@@ -132,15 +134,27 @@ def removed_unless_done(paths: RunPaths) -> Iterator[None]:
 
 
 def all_runs(root: Path) -> list[RunPaths]:
-    """Every run under a root, oldest first; not those of other users that may not be looked at."""
-    files = [file for file in root.glob("*/run.json") if why_closed(file.parent) is None]
-    found = [(read_json(file), RunPaths(file.parent)) for file in files]
-    return [
-        paths
-        for _, paths in sorted(
-            ((str((run or {}).get("id", "")), paths) for run, paths in found), key=lambda pair: (pair[0], pair[1].name)
-        )
-    ]
+    """Every run under a root, oldest first; not what is no run, or of another user and may not be looked at."""
+    found = [RunPaths(file.parent) for file in root.glob("*/run.json") if why_closed(file.parent) is None]
+    return sorted((paths for paths in found if is_run(paths)), key=lambda paths: (paths.id, paths.name))
+
+
+def not_runs(root: Path) -> list[Path]:
+    """Files that have the name of a run's identity and are none: broken ones, and those of other programs."""
+    files = [file for file in sorted(root.glob("*/run.json")) if why_closed(file.parent) is None]
+    return [file for file in files if not is_run(RunPaths(file.parent))]
+
+
+def is_run(paths: RunPaths) -> bool:
+    """Whether the folder has an identity that srlhpc has written."""
+    # Not what would keep a reader waiting.
+    identity = (read_json(paths.run) or {}) if paths.run.is_file() else {}
+    return {"id", "name", "job", "command"} <= identity.keys() and isinstance(identity["id"], str)
+
+
+def _is_folder_name(wanted: str) -> bool:
+    """Whether this may name a folder in another: runs that were renamed may have names that no new run gets."""
+    return wanted not in ("", ".", "..") and not {"/", "\0"} & set(wanted) and len(os.fsencode(wanted)) <= _LONGEST_FILE
 
 
 def find_run(root: Path, wanted: str) -> RunPaths:
@@ -149,9 +163,9 @@ def find_run(root: Path, wanted: str) -> RunPaths:
     Raises:
         UserError: there is none, or several ids start so, or it is another user's.
     """
-    if _NAME.fullmatch(wanted) and (closed := why_closed(root / wanted)) is not None:
+    if _is_folder_name(wanted) and (closed := why_closed(root / wanted)) is not None:
         raise UserError(f"{closed}; ask for read permission, or name another run")
-    if _NAME.fullmatch(wanted) and (root / wanted / "run.json").is_file():
+    if _is_folder_name(wanted) and (root / wanted / "run.json").is_file():
         return RunPaths(root / wanted)
     runs = {paths.id: paths for paths in all_runs(root)}
     if wanted in runs:

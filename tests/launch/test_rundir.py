@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 
 import pytest
 
 from srlhpc.data.atomic import read_json
 from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.runs import create_run, find_run, new_id, runs_root
+from srlhpc.launch.runs import all_runs, create_run, find_run, new_id, not_runs, runs_root
 from srlhpc.objects import UserError
 
 
@@ -84,6 +86,42 @@ def test_run_when_misspelt_then_a_suggestion(tmp_path: Path) -> None:
     make(tmp_path, "cartpole")
     with pytest.raises(UserError, match="did you mean 'cartpole'"):
         find_run(tmp_path, "carptole")
+
+
+@pytest.mark.parametrize("name", ["o kill", "-x", "latest run", "größer", "a'b", "tab\tname"])
+def test_run_when_its_folder_was_renamed_then_found_and_quoted_in_commands(tmp_path: Path, name: str) -> None:
+    create_run(tmp_path, "k", "job", "", 1, []).folder.rename(tmp_path / name)
+    found = find_run(tmp_path, name)
+    assert found == RunPaths(tmp_path / name) == find_run(tmp_path, "latest")
+    assert shlex.split(found.typed) == [name]
+
+
+@pytest.mark.parametrize("wanted", [".", "..", "../other/run", "a/b", "x" * 300, "a\0b"])
+def test_run_when_the_name_is_no_folder_name_then_refused(tmp_path: Path, wanted: str) -> None:
+    root = tmp_path / "runs"
+    create_run(root, "k", "job", "", 1, [])
+    create_run(tmp_path / "other", "run", "job", "", 1, [])
+    with pytest.raises(UserError, match="^no run "):
+        find_run(root, wanted)
+
+
+def test_folders_and_files_of_others_under_the_root_when_listed_then_skipped(tmp_path: Path) -> None:
+    ours = create_run(tmp_path, "k", "job", "", 1, [])
+    foreign = {"half": '{"id": "zz', "number": '{"id": 5, "name": "x", "job": 1, "command": 2}', "list": "[]"}
+    foreign |= {"wandb": '{"id": "zzzzzzzzzz", "name": "x"}', "empty": "", "bytes": "\0"}
+    for name, content in foreign.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(content)
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "plots").mkdir()
+    (tmp_path / "deeper" / "run.json").mkdir(parents=True)
+    (tmp_path / "waiting").mkdir()
+    os.mkfifo(tmp_path / "waiting" / "run.json")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert all_runs(tmp_path) == [ours]
+    assert find_run(tmp_path, "latest") == ours
+    assert {file.parent.name for file in not_runs(tmp_path)} == {*foreign, "deeper", "waiting"}
 
 
 def test_attempts_when_made_then_numbered(tmp_path: Path) -> None:
