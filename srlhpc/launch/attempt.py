@@ -80,6 +80,7 @@ def describe(
     job: str | None = None,
     start_seconds: float = START_SECONDS,
     last_checkpoint_seconds: float | None = None,
+    stands_by: bool = False,
 ) -> None:
     """Writes down how an attempt is started.
 
@@ -92,13 +93,14 @@ def describe(
         job: the Slurm job that it runs in.
         start_seconds: how long ranks wait for each other at the start.
         last_checkpoint_seconds: how long the last checkpoint is tried to be written; None for the usual time.
+        stands_by: its ranks are started now, and it begins when it is described once more without this.
     """
     with attempt.removed_unless_done():
         made: dict[str, Any] = plan.to_json()
         write_json(attempt.plan, made)
         write_json(attempt.spaces, plan.spaces.to_json())
         write_json(
-            attempt.attempt,
+            attempt.standby if stands_by else attempt.attempt,
             {
                 "serial": serial,
                 "overrides": list(overrides),

@@ -104,6 +104,10 @@ class EndOfJob:
         """After TERM. Only Slurm kills soon; `srlhpc cancel`, which says so first, leaves as much as a warning does."""
         return max(END_SECONDS, self._checkpoint_seconds) if self._is_cancelled() else END_SECONDS
 
+    def is_asked_for(self, attempt: AttemptPaths) -> bool:
+        """Whether an attempt was asked to end."""
+        return attempt in self._asked
+
     def was_announced(self, attempt: AttemptPaths) -> bool:
         """Whether somebody wants the nodes back, be it for the time limit or for another job."""
         return self._signals.warned_at is not None or self._looks.exists(attempt.terminated)

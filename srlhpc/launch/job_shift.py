@@ -30,7 +30,9 @@ from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.requeue import refusal, requeue
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_attempt import SlurmAttempt
+from srlhpc.launch.slurm_words import out_of_memory, slurm_words
 from srlhpc.launch.srun_step import srun_plugin
+from srlhpc.launch.standby import Standby
 from srlhpc.launch.waiting_for_room import EndedFirst, WaitingForRoom
 from srlhpc.launch.watching import Limits
 from srlhpc.objects import ClusterError, UserError
@@ -130,21 +132,41 @@ class JobShift:
             return self._leave_without_attempt()
         if warning := order_warning(plugin, nodes_of_components(os.environ)):
             self._progress.say(warning)
+        standby = Standby(
+            self._paths,
+            self._job,
+            made,
+            self._allocation,
+            plugin,
+            start_seconds=self._limits.start,
+            progress=self._progress,
+            is_wanted=self._cluster.standby and self._cluster.restarts_in_place > 0,
+        )
+        try:
+            return self._attempts_of(made, plugin, standby)
+        finally:
+            standby.end()
+
+    def _attempts_of(self, made: Plan, plugin: str, standby: Standby) -> Outcome:
         first = before = self._updates()
         restarts, restarted_at = 0, list[float]()
         while not self._signals.any:
             try:
-                attempt = self._room(lambda: self._new_attempt(made))
+                attempt = self._room(lambda: self._new_attempt(made, standby))
                 outcome = attempt.run(self._allocation, plugin, self._room)
             except EndedFirst:
                 break
+            if out_of_memory(slurm_words(self._paths, attempt.paths)):
+                standby.forbid()
             restarts, before = (0 if self._updates() > before else restarts), self._updates()
             restarted_at = [at for at in restarted_at if time.monotonic() < at + LATELY_SECONDS]
             situation = self._situation(attempt.paths, outcome, restarts, len(restarted_at), got_further=before > first)
             decision = next_step(situation)
             if decision != "restart":
+                standby.end()
                 return self._leave(self._endless(outcome, situation), decision)
             if self._has_lost_a_part():
+                standby.end()
                 return self._leave_cancelled(f"a part of job {self._job} was cancelled")
             self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
             self._pause(pause_seconds(restarts))
@@ -164,9 +186,16 @@ class JobShift:
         self._amend(outcome)
         return outcome
 
-    def _new_attempt(self, made: Plan) -> SlurmAttempt:
+    def _new_attempt(self, made: Plan, standby: Standby) -> SlurmAttempt:
         return SlurmAttempt(
-            self._paths, self._job, made, self._lease, self._end_of_job, progress=self._progress, limits=self._limits
+            self._paths,
+            self._job,
+            made,
+            self._lease,
+            self._end_of_job,
+            standby,
+            progress=self._progress,
+            limits=self._limits,
         )
 
     def _has_lost_a_part(self) -> bool:

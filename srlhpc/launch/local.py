@@ -35,6 +35,9 @@ RANK_VARIABLE = "SRLHPC_RANK"
 STEP_VARIABLE = "SRLHPC_STEP"
 """Environment variable that tells a rank that srun has started it."""
 
+STANDBY = "standby"
+"""What the program of a rank is given behind its attempt's number if it is to load everything and wait."""
+
 
 class LabelledRank(Protocol):
     """What is needed of a rank of the plan."""
@@ -156,6 +159,13 @@ def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flav
     return environment | settings_within_a_node(environment)
 
 
+_ENDED_BY_TERM = """\
+  [ -e {until} ] || return 0
+  files=$(grep -oE '/dev/shm/(mpich_|ucx_|sm_segment)[^ ]*$' "/proc/$child/maps" 2>/dev/null)
+  kill -KILL "$child" 2>/dev/null
+"""
+
+
 def rank_script(
     attempt: AttemptPaths,
     ranks: Sequence[LabelledRank],
@@ -165,6 +175,7 @@ def rank_script(
     ignored: str = "USR1",
     noted: Path | None = None,
     threads: Mapping[int, int] | None = None,
+    until: Path | None = None,
 ) -> str:
     """The shell script around each rank.
 
@@ -176,11 +187,14 @@ def rank_script(
         ignored: signals that nobody may die of. MPICH's process manager sends USR1 to the ranks when one has died.
         noted: made by the script of rank 0 when TERM comes, from its first moment on.
         threads: of each rank's libraries, where nobody has set any; of a rank that is not there, 1.
+        until: as long as this file is there, TERM ends the rank, and what MPI has in /dev/shm goes with it.
     """
     # A shell takes note of a signal only while it waits for a command in the background; that wait then ends with the
     # signal's status. If the command ended in the same moment, only a further wait tells its own, or 127 if it has.
-    note = f"trap {shlex.quote(f'touch {shlex.quote(str(noted))}')} TERM"
-    note = f'[ "$rank" != 0 ] || {note}\n' if noted else ""
+    note = f'  [ "$rank" != 0 ] || touch {shlex.quote(str(noted))}\n' if noted else ""
+    note += _ENDED_BY_TERM.format(until=shlex.quote(str(until))) if until else ""
+    note = f"on_term() {{\n{note}}}\n" if note else ""
+    caught = "trap on_term TERM\n" if note else ""
     counts = {each.rank: (threads or {}).get(each.rank, 1) for each in ranks}
     logs = {each.rank: shlex.quote(str(attempt.log(each.rank, each.label))) for each in ranks}
     cases = "\n".join(f"  {rank}) log={log} threads={counts[rank]} ;;" for rank, log in logs.items())
@@ -197,12 +211,14 @@ exits={shlex.quote(str(attempt.exits))}
 end="$exits/.$rank"
 echo "255 $(date +%s.%N)         " >"$end"
 export {RANK_VARIABLE}="$rank"
-{threads_lines("$threads")}
+files=
+{note}{threads_lines("$threads")}
 {shlex.join(program)} &
 child=$!
-{note}wait "$child"; code=$?
+{caught}wait "$child"; code=$?
 while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
 wait "$child" 2>/dev/null; last=$?; [ $last = 127 ] || code=$last
+rm -f $files
 said="$code $(date +%s.%N)"
 # Over what was written at the start, then renamed: that needs no room on a full disk.
 echo "$said       " 1<>"$end" && mv -f "$end" "$exits/$rank" || echo "$said" >"$exits/$rank"

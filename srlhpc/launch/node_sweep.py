@@ -19,13 +19,15 @@ from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.launch.shared_memory import FOLDER, mpich_names, remove_leftovers
 from srlhpc.launch.srun_step import over_components
 
-_STEPS = 100
-"""A job has started fewer steps than that before one of them got through its start."""
+_STEPS = 10_000
+"""A job has started fewer steps than that."""
 _LONGEST_SECONDS = 30.0
 
 
 def sweep_nodes(attempt: AttemptPaths, job: str, allocation: Allocation) -> str | None:
     """Runs `sweep_here` on every node; returns why that was not possible, None if it was.
+
+    If it is not, as when a component of the job has been cancelled, on the nodes of each component where it is.
 
     Args:
         attempt: whose processes are gone.
@@ -33,20 +35,34 @@ def sweep_nodes(attempt: AttemptPaths, job: str, allocation: Allocation) -> str 
         allocation: the components of the job that this process runs in.
     """
     program = [sys.executable, "-m", "srlhpc.launch.node_sweep", str(attempt.folder), job]
+    problem = _problem(sweep_command(allocation, program))
+    if problem and len(allocation.components) > 1:
+        commands = [sweep_command(allocation, program, number) for number in range(len(allocation.components))]
+        return "; ".join(filter(None, map(_problem, commands))) or None
+    return problem
+
+
+def _problem(command: Sequence[str]) -> str | None:
+    """Runs it; returns why it failed, None if it did not."""
     try:
-        done = subprocess.run(
-            sweep_command(allocation, program), capture_output=True, text=True, timeout=_LONGEST_SECONDS
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode else None
 
 
-def sweep_command(allocation: Allocation, program: Sequence[str]) -> list[str]:
-    """One step with one task on every node."""
+def sweep_command(allocation: Allocation, program: Sequence[str], only: int | None = None) -> list[str]:
+    """One step with one task on every node.
+
+    Args:
+        allocation: the components of the job.
+        program: of each task.
+        only: number of a component; None: all.
+    """
     options = ["--mpi=none", "--overlap", "--ntasks-per-node=1", "--cpu-bind=none"]
     counts = [component.nodes for component in allocation.components]
-    return over_components([[*options, f"--nodes={nodes}", f"--ntasks={nodes}", *program] for nodes in counts])
+    parts = [[*options, f"--nodes={nodes}", f"--ntasks={nodes}", *program] for nodes in counts]
+    return over_components(parts) if only is None else ["srun", f"--het-group={only}", *parts[only]]
 
 
 def sweep_here(attempt: AttemptPaths, job: str) -> list[Path]:
@@ -62,8 +78,8 @@ def sweep_here(attempt: AttemptPaths, job: str) -> list[Path]:
 
 
 def _of_steps(job: str) -> Iterator[Path]:
-    patterns = (name for step in range(_STEPS) for name in mpich_names(f"{job}.{step}".encode(), node="*"))
-    return (path for pattern in patterns for path in FOLDER.glob(pattern))
+    known = {name for step in range(_STEPS) for name in mpich_names(f"{job}.{step}".encode(), node="")}
+    return (path for path in FOLDER.iterdir() if path.name[: path.name.rfind("_") + 1] in known)
 
 
 if __name__ == "__main__":

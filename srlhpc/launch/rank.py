@@ -1,6 +1,6 @@
 """What one MPI rank does: plan -> roles and channels -> the loop -> a clean end or a failure that is written down.
 
-Run as `python -m srlhpc.launch.mpi_first srlhpc.launch.rank RUN_DIR ATTEMPT` by the foreman's launcher.
+Run as `python -m srlhpc.launch.mpi_first srlhpc.launch.rank RUN_DIR ATTEMPT [standby]` by the foreman's launcher.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from srlhpc.launch.global_generators import seed_generators
 from srlhpc.launch.gpu_binding import GpuError, bind, device_files, gpus_of_rank, visible_gpus
 from srlhpc.launch.guarded_signals import Handler, guarded
 from srlhpc.launch.guarded_signals import restore as restore_signals
-from srlhpc.launch.local import RANK_VARIABLE, STEP_VARIABLE
+from srlhpc.launch.local import RANK_VARIABLE, STANDBY, STEP_VARIABLE
 from srlhpc.launch.pulse import Pulse
 from srlhpc.launch.ranks import Plan, RankPlan
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.seeds import seed_of
 from srlhpc.launch.shared_memory import write_down_names
+from srlhpc.launch.standing_by import stand_by
 from srlhpc.launch.start import read_plan, read_restored
 from srlhpc.launch.wiring import Wiring, inference_rows
 from srlhpc.objects import ClusterError, UserError
@@ -55,16 +56,19 @@ def main(arguments: Sequence[str]) -> int:
     """Runs one rank; returns its exit code."""
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    folder, number = arguments
+    folder, number, *how = arguments
+    stands_by = how == [STANDBY]
     paths = RunPaths(Path(folder))
     attempt = paths.attempt(int(number))
-    made = read_plan(paths, attempt)
+    made = read_plan(paths, attempt, serial=False)
     write_down_names(attempt)
     planned = int(os.environ[RANK_VARIABLE])
     if planned:
         # Not the coordinator, which is idle but for checkpoints.
         keep_freed_memory()
-    patience = float((read_json(attempt.attempt) or {}).get("start_seconds", START_SECONDS))
+    # On some file systems a name that is looked up too early stays missing for long: first the one that goes away.
+    description = (read_json(attempt.standby) if stands_by else None) or read_json(attempt.attempt) or {}
+    patience = float(description.get("start_seconds", START_SECONDS))
     try:
         _bind_gpus(made, planned, paths)
         world = start_mpi(len(made.ranks), rank=planned, timeout_seconds=patience)
@@ -80,6 +84,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with guarded(_kept_signals()):
             world.require_equal({"spec and layouts": made.digest, **library_versions()}, patience)
+            if stands_by:
+                stand_by(made, here, world, attempt, patience)
             limit = _work(made, here, world, paths, attempt, patience, roles)
     except StepLostError as error:
         log.error("%s", error)

@@ -15,10 +15,11 @@ ROOT/NAME/spec.yaml            the resolved spec, as the last attempt uses it
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,16 @@ class AttemptPaths:
     def attempt(self) -> Path:
         """How it was started: serial, overrides, name of the checkpoint or null, number of ranks, command, time."""
         return self.folder / "attempt.json"
+
+    @property
+    def standby(self) -> Path:
+        """How it will be started; there only while its ranks stand by for the end of the attempt before it."""
+        return self.folder / "standby.json"
+
+    @property
+    def ready(self) -> Path:
+        """Made by rank 0 when all ranks stand by."""
+        return self.folder / "ready"
 
     @property
     def spaces(self) -> Path:
@@ -223,8 +234,11 @@ class RunPaths:
         return AttemptPaths(self.attempts / f"{number:04d}")
 
     def attempt_numbers(self) -> list[int]:
-        """Numbers of all attempts, oldest first."""
-        return sorted(int(path.name) for path in self.attempts.glob("[0-9]*") if path.name.isdigit())
+        """Numbers of all attempts, oldest first; one whose ranks stand by has not begun."""
+        numbers = sorted(int(path.name) for path in self.attempts.glob("[0-9]*") if path.name.isdigit())
+        if numbers and self.attempt(numbers[-1]).standby.exists():
+            numbers.pop()
+        return numbers
 
     def last_attempt(self) -> AttemptPaths | None:
         numbers = self.attempt_numbers()
@@ -234,5 +248,15 @@ class RunPaths:
         """Makes the folders of the next attempt."""
         numbers = self.attempt_numbers()
         attempt = self.attempt(numbers[-1] + 1 if numbers else 1)
+        # Of ranks that stood by when everything was killed.
+        self.remove(attempt)
         attempt.make()
         return attempt
+
+    def remove(self, attempt: AttemptPaths) -> None:
+        """Removes the folder of an attempt that has not begun, if it is there."""
+        # Something may stay on a file system that keeps open files; it must not be taken for an attempt.
+        aside = attempt.folder.with_name(f".{attempt.folder.name}.{os.getpid()}.removed")
+        with suppress(FileNotFoundError):
+            attempt.folder.rename(aside)
+            shutil.rmtree(aside, ignore_errors=True)

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     """Trains in this process until the run ends; the outcome is in `attempt.outcome`."""
-    made = read_plan(paths, attempt)
+    made = read_plan(paths, attempt, serial=True)
     restored = read_restored(paths, attempt)
     rank_of = {role.address: 0 for role in made.roles}
     fabric = RankFabric(0, rank_of, InProcessFabric(), None)

@@ -18,14 +18,13 @@ from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.processes import kill_processes_of
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.srun_step import end_step, srun_complaint, start_step
+from srlhpc.launch.srun_step import ABORTED, end_step, srun_complaint, start_step
+from srlhpc.launch.standby import Standby
 from srlhpc.launch.waiting_for_room import WaitingForRoom
 from srlhpc.launch.watching import AttemptWatch, Limits
 
 if TYPE_CHECKING:
     from srlhpc.launch.ranks import Plan
-
-_ABORTED = "srun: Job step aborted"
 
 
 class SlurmAttempt:
@@ -37,6 +36,7 @@ class SlurmAttempt:
         plan: who does what.
         lease: of the run, taken.
         end_of_job: asked all the time.
+        standby: ranks that may stand by for it; others are started for the next.
         progress: where progress and losses are told.
         limits: how long to wait.
     """
@@ -48,16 +48,25 @@ class SlurmAttempt:
         plan: Plan,
         lease: Lease,
         end_of_job: EndOfJob,
+        standby: Standby,
         *,
         progress: ProgressLine | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self._job, self._plan, self._end_of_job = job, plan, end_of_job
+        self._job, self._plan, self._end_of_job, self._standby = job, plan, end_of_job, standby
         self._progress = progress or ProgressLine(sys.stderr)
         limits = limits or Limits()
-        self.paths = _described(paths, plan, job, self._progress, limits)
-        if (holder := lease.renew(self.paths.number)) is not None:
-            raise in_use(paths.lease, holder)
+        self._waiting = standby.take()
+        self.paths = self._waiting.attempt if self._waiting else paths.new_attempt()
+        try:
+            with self.paths.removed_unless_done():
+                if (holder := lease.renew(self.paths.number)) is not None:
+                    raise in_use(paths.lease, holder)
+                self._describe(paths, limits)
+        except BaseException:
+            if self._waiting:
+                end_step(self._waiting.step)
+            raise
         self._watch = AttemptWatch(paths, self.paths, lease, plan.ranks, self._progress, limits)
 
     def run(self, allocation: Allocation, plugin: str, room: WaitingForRoom) -> Outcome:
@@ -72,9 +81,19 @@ class SlurmAttempt:
             EndedFirst: the end of the job came before there was room to start the ranks.
         """
         attempt, started, broken = self.paths, time.time(), StepBreak(self.paths)
-        step = room(lambda: start_step(attempt, self._plan.ranks, rank_program(attempt), allocation, plugin))
+        if self._waiting:
+            step = self._waiting.step
+        else:
+            step = room(lambda: start_step(attempt, self._plan.ranks, rank_program(attempt), allocation, plugin))
+
+        def must_go() -> Outcome | None:
+            forced = self._end_of_job.must_go(attempt) or broken()
+            if not self._end_of_job.is_asked_for(attempt) and not attempt.outcome.exists():
+                self._standby.tend(trains=self._watch.trains)
+            return forced
+
         try:
-            forced = self._watch.until_gone(step, lambda: self._end_of_job.must_go(attempt) or broken())
+            forced = self._watch.until_gone(step, must_go)
         except BaseException as error:
             write_end(attempt, Outcome("failed", "foreman", f"the foreman failed: {error!r}"), started)
             raise
@@ -87,6 +106,22 @@ class SlurmAttempt:
         outcome = self._end_of_job.named(attempt, outcome)
         write_end(attempt, outcome, started)
         return outcome
+
+    def _describe(self, paths: RunPaths, limits: Limits) -> None:
+        """It goes on from the newest whole checkpoint. Ranks that stand by begin."""
+        newest = checkpoint_folder(paths).newest_valid()
+        for problem in newest.problems if newest else ():
+            self._progress.say(f"skipped: {problem}")
+        describe(
+            self.paths,
+            self._plan,
+            (),
+            newest.path if newest else None,
+            serial=False,
+            job=self._job,
+            start_seconds=limits.start,
+            last_checkpoint_seconds=limits.last_checkpoint,
+        )
 
     def _sweep(self, allocation: Allocation) -> None:
         if self._watch.was_up:
@@ -115,7 +150,7 @@ class StepBreak:
 
     def __call__(self) -> Outcome | None:
         """The outcome that ends the other ranks, when patience is over."""
-        if self._since is None and self._has_grown() and _ABORTED in (self._looks.text(self._log) or ""):
+        if self._since is None and self._has_grown() and ABORTED in (self._looks.text(self._log) or ""):
             self._since = time.monotonic()
         if self._since is None or time.monotonic() < self._since + self._patience:
             return None
@@ -125,22 +160,3 @@ class StepBreak:
         size = self._looks.look(self._log, lambda: self._log.stat().st_size, self._size)
         before, self._size = self._size, size
         return size > before
-
-
-def _described(paths: RunPaths, plan: Plan, job: str, progress: ProgressLine, limits: Limits) -> AttemptPaths:
-    """Makes the attempt's folder; it goes on from the newest whole checkpoint."""
-    newest = checkpoint_folder(paths).newest_valid()
-    for problem in newest.problems if newest else ():
-        progress.say(f"skipped: {problem}")
-    attempt = paths.new_attempt()
-    describe(
-        attempt,
-        plan,
-        (),
-        newest.path if newest else None,
-        serial=False,
-        job=job,
-        start_seconds=limits.start,
-        last_checkpoint_seconds=limits.last_checkpoint,
-    )
-    return attempt

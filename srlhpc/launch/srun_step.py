@@ -21,6 +21,8 @@ _OF_THE_BATCH_NODE = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBL
 """srun would hand them to ranks on nodes without GPUs; ranks with GPUs get their own."""
 _OF_THE_BATCH_SCRIPT = ("SLURM_CPU_BIND", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
 """What was said of the first component would hold for all of the step."""
+ABORTED = "srun: Job step aborted"
+"""What srun says in its log when Slurm has ended a part of the step."""
 _LOAD_SECONDS = 120.0
 
 
@@ -30,6 +32,8 @@ def start_step(
     program: Sequence[str],
     allocation: Allocation,
     plugin: str,
+    *,
+    stand_by: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Starts all ranks with one srun, in a session of its own, so that no signal to the foreman reaches it.
 
@@ -39,18 +43,26 @@ def start_step(
         program: command of a rank.
         allocation: the components of the job.
         plugin: for `--mpi`.
+        stand_by: the ranks wait for their attempt, beside a step that has the same CPUs, memory and GPUs.
     """
     script = attempt.folder / "rank.sh"
     # TERM is the only warning of some pre-emptions, and USR1 and USR2 are for the foreman: nobody may die of them.
     rank = "$((SLURM_PROCID + $1))"
     ignored = "USR1 USR2 TERM"
     text = rank_script(
-        attempt, ranks, program, rank=rank, ignored=ignored, noted=attempt.terminated, threads=allocation.threads
+        attempt,
+        ranks,
+        program,
+        rank=rank,
+        ignored=ignored,
+        noted=attempt.terminated,
+        threads=allocation.threads,
+        until=attempt.standby if stand_by else None,
     )
     script.write_text(text)
     with open(attempt.logs / "srun.log", "ab") as log:
         return subprocess.Popen(
-            srun_command(allocation, plugin, script),
+            srun_command(allocation, plugin, script, overlap=stand_by),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -70,14 +82,15 @@ def end_step(step: subprocess.Popen[bytes]) -> None:
         step.wait()
 
 
-def srun_command(allocation: Allocation, plugin: str, script: Path) -> list[str]:
+def srun_command(allocation: Allocation, plugin: str, script: Path, *, overlap: bool = False) -> list[str]:
     """One step: `srun OPTIONS sh rank.sh 0`, or `srun OPTIONS sh rank.sh OFFSET : OPTIONS sh rank.sh OFFSET`.
 
     The script is given what to add to Slurm's number of a task to get the rank.
     """
     parts, started = [], 0
     for component in allocation.components:
-        parts.append([*_options(component, plugin), "sh", str(script), str(component.first_rank - started)])
+        options = [*_options(component, plugin), *(["--overlap"] if overlap else [])]
+        parts.append([*options, "sh", str(script), str(component.first_rank - started)])
         started += component.ranks
     return over_components(parts)
 

@@ -14,10 +14,10 @@ from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.specs.load import load_experiment
 
 
-def read_plan(paths: RunPaths, attempt: AttemptPaths) -> Plan:
+def read_plan(paths: RunPaths, attempt: AttemptPaths, *, serial: bool) -> Plan:
     """The attempt's plan, worked out again from its spec and spaces."""
     spaces = Spaces.from_json(json.loads(attempt.spaces.read_text()))
-    return plan(load_experiment(paths.spec), spaces, serial=bool(_attempt(attempt)["serial"]))
+    return plan(load_experiment(paths.spec), spaces, serial=serial)
 
 
 def checkpoint_path(paths: RunPaths, attempt: AttemptPaths) -> Path | None:

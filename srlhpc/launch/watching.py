@@ -70,8 +70,14 @@ class AttemptWatch:
         self._said_lost: set[int] = set()
         self._last_status: dict[str, Any] = {}
         self._status_file: tuple[int, ...] | None = None
+        self._first_updates: int | None = None
         self.was_up = False
         """Whether all ranks have reported."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether an update has come since the coordinator's first word."""
+        return self._first_updates is not None and self._last_status.get("updates", 0) > self._first_updates
 
     def until_gone(self, launcher: subprocess.Popen[bytes], must_go: Callable[[], Outcome | None]) -> Outcome | None:
         """Returns when all ranks are gone or must go; then says why they must.
@@ -156,6 +162,8 @@ class AttemptWatch:
             status = read_json(self._paths.status) or {}
             self._last_status = status if status.get("attempt") == self._attempt.number else {}
             self._status_file = file
+            if self._last_status and self._first_updates is None:
+                self._first_updates = int(self._last_status.get("updates", 0))
         return self._last_status
 
     def _missing(self, status: Mapping[str, Any], ends: Mapping[int, RankEnd]) -> list[str]:

@@ -53,7 +53,9 @@ def ago(seconds: float) -> float:
 
 
 def test_no_signal_then_nobody_is_asked(attempt: AttemptPaths, signals: JobSignals) -> None:
-    assert end_of_job(attempt, signals).must_go(attempt) is None
+    end = end_of_job(attempt, signals)
+    assert end.must_go(attempt) is None
+    assert not end.is_asked_for(attempt)
     assert not attempt.stop.exists()
 
 

@@ -18,6 +18,8 @@ from srlhpc.launch.local import find_mpiexec, flavour, mpiexec_command, rank_env
 from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.objects import UserError
 
+SHARED = Path("/dev/shm")
+
 
 @dataclass(frozen=True)
 class Rank:
@@ -64,6 +66,34 @@ def test_script_when_term_comes_then_its_rank_goes_on_and_that_of_rank_0_takes_n
     run_script(attempt, [sys.executable, "-c", program], rank, ignored="USR1 TERM", noted=attempt.terminated)
     assert attempt.exit(int(rank)).read_text().split()[0] == "0"
     assert attempt.terminated.exists() == (rank == "0")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs /dev/shm")
+@pytest.mark.parametrize("waits", [True, False])
+def test_script_of_a_rank_that_stands_by_when_term_comes_then_nothing_of_it_stays(
+    attempt: AttemptPaths, waits: bool
+) -> None:
+    mapped, other = (SHARED / f"mpich_shm_test_{os.getpid()}_{name}" for name in ("mapped", "other"))
+    program = f"""
+import mmap, os, signal
+file = open({str(mapped)!r}, "w+b")
+file.truncate(4096)
+memory = mmap.mmap(file.fileno(), 4096)
+open({str(other)!r}, "w")
+os.kill(os.getppid(), signal.SIGTERM)
+while os.path.exists({str(mapped)!r}) and {waits}: signal.pause()
+"""
+    if waits:
+        attempt.standby.touch()
+    how = {"ignored": "USR1 TERM", "noted": attempt.terminated, "until": attempt.standby}
+    try:
+        run_script(attempt, [sys.executable, "-c", program], **how)
+        assert attempt.exit(1).read_text().split()[0] == ("137" if waits else "0")
+        assert mapped.exists() != waits
+        assert other.exists()
+    finally:
+        mapped.unlink(missing_ok=True)
+        other.unlink(missing_ok=True)
 
 
 def test_script_when_usr1_comes_then_its_rank_goes_on(attempt: AttemptPaths) -> None:

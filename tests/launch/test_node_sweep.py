@@ -57,3 +57,20 @@ def test_sweep_then_one_task_on_every_node_of_every_component() -> None:
     middle = command.index(":")
     assert {"--het-group=0", "--nodes=1", "--ntasks=1", "--mpi=none", "true"} <= set(command[:middle])
     assert {"--het-group=1", "--nodes=2", "--ntasks=2", "--overlap", "true"} <= set(command[middle:])
+    alone = sweep_command(Allocation(components, 10), ["true"], only=1)
+    assert alone == ["srun", *command[middle + 1 :]]
+
+
+def test_sweep_when_a_component_is_gone_then_the_others_are_still_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = tmp_path / "asked"
+    fake = tmp_path / "srun"
+    fake.write_text(f'#!/bin/sh\necho "$@" >>{asked}\ncase "$*" in *--het-group=1*) echo gone >&2; exit 1 ;; esac\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    component = Component({"partition": "gpu"}, 0, 1, 1, (1,), 1, 0)
+    attempt = AttemptPaths(tmp_path / "attempts" / "0001")
+    assert node_sweep.sweep_nodes(attempt, JOB, Allocation((component,) * 3, 10)) == "gone"
+    groups = [[word for word in line.split() if "het-group" in word] for line in asked.read_text().splitlines()]
+    assert groups == [[f"--het-group={n}" for n in range(3)], *([f"--het-group={n}"] for n in range(3))]

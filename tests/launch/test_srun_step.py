@@ -28,6 +28,12 @@ def test_one_component_then_a_plain_step() -> None:
     assert command[-3:] == ["sh", "rank.sh", "0"]
 
 
+def test_step_beside_another_then_it_shares_what_that_has() -> None:
+    assert "--overlap" not in srun_command(Allocation((GPU,), 10), "pmi2", Path("rank.sh"))
+    command = srun_command(Allocation((GPU, CPU), 10), "pmi2", Path("rank.sh"), overlap=True)
+    assert command.count("--overlap") == 2
+
+
 def test_two_components_then_one_step_over_both_in_rank_order() -> None:
     command = srun_command(Allocation((GPU, CPU), 10), "pmix", Path("rank.sh"))
     middle = command.index(":")

@@ -135,8 +135,12 @@ class SlurmRun:
     def pid_of(self, role: str) -> int:
         """Process of the first rank of a role. The lab's nodes share one kernel."""
         if role == "coordinator":
-            return next(pid for pid in self.processes() if _is_rank_0(pid))
+            return self.process_of_rank_0(self.status["attempt"])
         return next(int(rank["pid"]) for rank in self.status["ranks"] if rank["label"].startswith(role))
+
+    def process_of_rank_0(self, attempt: int) -> int:
+        """Process of rank 0 of an attempt, which may stand by."""
+        return next(pid for pid in processes_of(self.paths.attempt(attempt).folder) if _is_rank_0(pid))
 
     @property
     def log(self) -> str:
@@ -148,9 +152,8 @@ class SlurmRun:
 
     def processes(self) -> list[int]:
         """All that runs of it, on whatever node: they share one kernel."""
-        return [
-            pid for number in self.paths.attempt_numbers() for pid in processes_of(self.paths.attempt(number).folder)
-        ]
+        attempts = [path for path in self.paths.attempts.glob("[0-9]*") if path.name.isdigit()]
+        return [pid for attempt in attempts for pid in processes_of(attempt)]
 
     def clear(self) -> None:
         """Ends its jobs and waits until they are gone."""

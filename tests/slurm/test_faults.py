@@ -21,11 +21,31 @@ def test_rank_that_matters_when_killed_then_the_ranks_start_again_in_the_same_jo
 ) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
+    run.wait(lambda: run.paths.attempt(2).ready.exists())
     os.kill(run.pid_of(role), signal.SIGKILL)
     run.wait_until_trains(2)
     assert (run.checkpoint(2) or 0) > 0
+    logs = [path.read_text() for path in run.paths.attempt(2).logs.glob("rank-*.log")]
+    assert len(logs) == 5
+    assert all("standing by" in text for text in logs)
     assert run.started(1)["job"] == run.started(2)["job"]
     assert "SIGKILL" in run.end(1)["message"]
+
+
+def test_rank_that_stands_by_when_killed_then_training_goes_on_and_a_restart_is_still_possible(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run.wait(lambda: run.paths.attempt(2).ready.exists())
+    os.kill(run.process_of_rank_0(2), signal.SIGKILL)
+    run.wait(lambda: "no ranks stand by" in run.log)
+    assert not run.paths.attempt(2).folder.exists()
+    updates = run.status["updates"]
+    run.wait(lambda: run.status["updates"] > updates)
+    os.kill(run.pid_of("trainer"), signal.SIGKILL)
+    run.wait_until_trains(2)
+    assert "standing by" not in run.paths.attempt(2).log(0, "coordinator-0").read_text()
 
 
 def test_preemption_when_training_then_checkpoint_requeue_and_the_same_run_goes_on(

@@ -46,8 +46,10 @@ def test_trainer_on_open_mpi_when_killed_then_the_ranks_start_again_in_the_same_
 ) -> None:
     run = submit(*ENDLESS, profile=on_open_mpi(PROFILE))
     run.wait_until_trains()
+    run.wait(lambda: run.paths.attempt(2).ready.exists())
     os.kill(run.pid_of("trainer"), signal.SIGKILL)
     run.wait_until_trains(2)
+    assert "standing by" in run.paths.attempt(2).log(0, "coordinator-0").read_text()
     assert (run.checkpoint(2) or 0) > 0
     assert run.started(1)["job"] == run.started(2)["job"]
     assert "SIGKILL" in run.end(1)["message"]

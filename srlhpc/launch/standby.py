@@ -1,0 +1,161 @@
+"""Ranks of a job's next attempt that are started in advance and stand by, so that a restart need not wait for Python.
+
+They are a step of their own beside the one that trains, so Slurm binds, accounts and ends them like any other. Their
+MPI has started, everything is loaded, and what `standing_by` waits for is the description of their attempt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from srlhpc.data.forgiving import Forgiving, patiently
+from srlhpc.launch.allocation import Allocation
+from srlhpc.launch.attempt import describe
+from srlhpc.launch.failures import failures, read_ends
+from srlhpc.launch.local import STANDBY, rank_program
+from srlhpc.launch.node_sweep import sweep_nodes
+from srlhpc.launch.processes import kill_processes_of
+from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.srun_step import ABORTED, end_step, srun_complaint, start_step
+
+if TYPE_CHECKING:
+    from srlhpc.launch.ranks import Plan
+
+
+_LOOK_SECONDS = 1.0
+
+
+class StandingBy(NamedTuple):
+    """An attempt that has not begun, and the step of its ranks."""
+
+    attempt: AttemptPaths
+    step: subprocess.Popen[bytes]
+
+
+class Standby:
+    """The ranks that stand by for a job, if any do.
+
+    Args:
+        paths: the run.
+        job: the job's id.
+        plan: who does what.
+        allocation: the components of the job.
+        plugin: for `srun --mpi`.
+        start_seconds: how long their start may take.
+        progress: where it is told that they have gone.
+        is_wanted: by the profile.
+    """
+
+    def __init__(
+        self,
+        paths: RunPaths,
+        job: str,
+        plan: Plan,
+        allocation: Allocation,
+        plugin: str,
+        *,
+        start_seconds: float,
+        progress: ProgressLine,
+        is_wanted: bool,
+    ) -> None:
+        self._paths, self._job, self._plan = paths, job, plan
+        self._allocation, self._plugin = allocation, plugin
+        self._start_seconds, self._progress = start_seconds, progress
+        self._is_wanted, self._has_failed = is_wanted, False
+        self._waiting: StandingBy | None = None
+        self._deadline = self._looked_at = 0.0
+        self._looks = Forgiving()
+
+    def tend(self, *, trains: bool) -> None:
+        """Starts them when the attempt before them trains, for until then it needs the CPUs; ends them if one is lost.
+
+        Args:
+            trains: whether it does.
+        """
+        if self._waiting is None:
+            if trains and self._is_wanted and not self._has_failed:
+                try:
+                    self._start()
+                except OSError as error:
+                    # On a full disk training must go on.
+                    self._has_failed = True
+                    self._progress.say(f"no ranks stand by for a restart: {error}")
+        elif time.monotonic() > self._looked_at + _LOOK_SECONDS and (problem := self._problem(self._waiting)):
+            self._has_failed = True
+            self.end()
+            self._progress.say(f"no ranks stand by for a restart: {problem}")
+
+    def take(self) -> StandingBy | None:
+        """Them, or None: start others. The attempt is then to be described, at which it begins.
+
+        Those that are still loading are further than others would be.
+        """
+        waiting, self._has_failed = self._waiting, False
+        if waiting is None or self._problem(waiting):
+            self.end()
+            return None
+        self._waiting = None
+        patiently(waiting.attempt.standby, waiting.attempt.standby.unlink)
+        return waiting
+
+    def forbid(self) -> None:
+        """No others are started in this job."""
+        self._is_wanted = False
+
+    def end(self) -> None:
+        """Ends them, and removes every trace."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return
+        was_ready = self._looks.exists(waiting.attempt.ready)
+        end_step(waiting.step)
+        kill_processes_of(waiting.attempt.folder)
+        # After TERM the scripts around the ranks have done it, and Slurm starts no more steps.
+        if not was_ready and not self._looks.exists(waiting.attempt.terminated):
+            sweep_nodes(waiting.attempt, self._job, self._allocation)
+        with contextlib.suppress(OSError):
+            self._paths.remove(waiting.attempt)
+
+    def _start(self) -> None:
+        attempt = self._paths.attempt(self._paths.attempt_numbers()[-1] + 1)
+        # Whoever sees a folder with its name must see that it is no attempt yet.
+        aside = AttemptPaths(attempt.folder.with_name(f".{attempt.folder.name}.{STANDBY}"))
+        for old in (aside, attempt):
+            self._paths.remove(old)
+        aside.make()
+        describe(
+            aside,
+            self._plan,
+            (),
+            None,
+            serial=False,
+            job=self._job,
+            start_seconds=self._start_seconds,
+            stands_by=True,
+        )
+        aside.folder.rename(attempt.folder)
+        program = [*rank_program(attempt), STANDBY]
+        step = start_step(attempt, self._plan.ranks, program, self._allocation, self._plugin, stand_by=True)
+        self._waiting = StandingBy(attempt, step)
+        self._deadline = time.monotonic() + self._start_seconds
+
+    def _problem(self, waiting: StandingBy) -> str | None:
+        """Why they cannot take over; None if they can, or will."""
+        self._looked_at = time.monotonic()
+        attempt = waiting.attempt
+        if ends := read_ends(attempt, looks=self._looks):
+            first = next(iter(failures(attempt, ends)), None)
+            return first.line if first else "one has left"
+        if waiting.step.poll() is not None:
+            return f"srun ended with {waiting.step.returncode}{srun_complaint(attempt)}"
+        if ABORTED in (self._looks.text(attempt.logs / "srun.log") or ""):
+            return "Slurm has ended a part of their step"
+        if self._looks.exists(attempt.terminated):
+            return "Slurm has sent them TERM"
+        if not self._looks.exists(attempt.ready) and time.monotonic() > self._deadline:
+            return f"they were not ready after {self._start_seconds:.0f} s"
+        return None

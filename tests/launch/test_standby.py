@@ -1,0 +1,211 @@
+"""Ranks of the next attempt that stand by: when they are started, taken, and ended without a trace."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.data.atomic import write_json
+from srlhpc.launch import standby as module
+from srlhpc.launch.allocation import Allocation, Component
+from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.launch.rundir import AttemptPaths
+from srlhpc.launch.standby import Standby
+from tests.launch.making_runs import make_attempt, make_run, settings
+
+ALLOCATION = Allocation((Component({"partition": "cpu"}, 0, 3, 1, (3,), 3, 0),), 10)
+
+
+class Fixture:
+    """A run whose first attempt trains; srun is replaced by a process that waits for ever."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, *, is_wanted: bool = True) -> None:
+        job = settings({"factory": "catch"}, stop={"updates": 5})
+        self.paths = make_run(root, job)
+        _, plan = make_attempt(self.paths, job, serial=False)
+        self.steps: list[subprocess.Popen[bytes]] = []
+        self.programs: list[list[str]] = []
+        self.swept: list[AttemptPaths] = []
+        self.said = io.StringIO()
+        monkeypatch.setattr(module, "start_step", self._start_step)
+        monkeypatch.setattr(module, "sweep_nodes", lambda attempt, *_: self.swept.append(attempt))
+        monkeypatch.setattr(module, "_LOOK_SECONDS", -1.0)
+        progress = ProgressLine(self.said)
+        self.standby = Standby(
+            self.paths, "7", plan, ALLOCATION, "pmi2", start_seconds=60.0, progress=progress, is_wanted=is_wanted
+        )
+
+    def _start_step(self, _attempt: AttemptPaths, _ranks: Any, program: list[str], *_: Any, stand_by: bool) -> Any:
+        assert stand_by
+        self.programs.append(program)
+        self.steps.append(subprocess.Popen(["sleep", "1000"]))
+        return self.steps[-1]
+
+    @property
+    def next(self) -> AttemptPaths:
+        return self.paths.attempt(2)
+
+    @property
+    def has_left_nothing(self) -> bool:
+        is_gone = all(step.poll() is not None for step in self.steps)
+        return is_gone and [path.name for path in self.paths.attempts.iterdir()] == ["0001"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    made = Fixture(tmp_path, monkeypatch)
+    yield made
+    made.standby.end()
+    assert all(step.poll() is not None for step in made.steps)
+
+
+def test_attempt_when_it_trains_then_others_stand_by_once_and_are_no_attempt_yet(run: Fixture) -> None:
+    run.standby.tend(trains=False)
+    assert run.steps == []
+    run.standby.tend(trains=True)
+    run.standby.tend(trains=True)
+    assert [program[-1] for program in run.programs] == ["standby"]
+    assert run.next.standby.exists()
+    assert run.paths.attempt_numbers() == [1]
+
+
+def test_profile_without_standby_then_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Fixture(tmp_path, monkeypatch, is_wanted=False)
+    run.standby.tend(trains=True)
+    assert run.standby.take() is None
+    assert run.steps == []
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_ranks_that_stand_by_when_taken_then_theirs_is_the_next_attempt(run: Fixture, is_ready: bool) -> None:
+    run.standby.tend(trains=True)
+    if is_ready:
+        run.next.ready.touch()
+    taken = run.standby.take()
+    assert taken == (run.next, run.steps[0])
+    assert run.paths.attempt_numbers() == [1, 2]
+    # Not described yet: that is what the ranks wait for.
+    assert not run.next.attempt.exists()
+    run.standby.end()
+    assert run.steps[0].poll() is None
+    run.standby.tend(trains=True)
+    assert run.paths.attempt(3).standby.exists()
+    run.steps[0].kill()
+    run.steps[0].wait()
+
+
+def lose_a_rank(run: Fixture) -> None:
+    run.next.exit(1).write_text("1 1.0\n")
+    write_json(run.next.failure(1), {"rank": 1, "label": "trainer-default-0", "message": "no room", "time": 1.0})
+
+
+def end_srun(run: Fixture) -> None:
+    run.steps[0].kill()
+    run.steps[0].wait()
+
+
+def end_a_part(run: Fixture) -> None:
+    (run.next.logs / "srun.log").write_text("srun: Job step aborted: Waiting up to 32 seconds\n")
+
+
+def send_term(run: Fixture) -> None:
+    run.next.terminated.touch()
+
+
+PROBLEMS = [
+    (lose_a_rank, "no room"),
+    (end_srun, "srun ended with -9"),
+    (end_a_part, "a part of their step"),
+    (send_term, "TERM"),
+]
+
+
+@pytest.mark.parametrize(("happen", "said"), PROBLEMS)
+def test_ranks_that_stand_by_when_one_is_lost_then_all_are_ended_and_it_is_said_once(
+    run: Fixture, happen: Any, said: str
+) -> None:
+    run.standby.tend(trains=True)
+    run.next.ready.touch()
+    run.standby.tend(trains=True)
+    happen(run)
+    for _ in range(3):
+        run.standby.tend(trains=True)
+    assert run.has_left_nothing
+    assert run.said.getvalue().count("no ranks stand by") == 1
+    assert said in run.said.getvalue()
+    assert len(run.steps) == 1
+    # The next attempt may have some again.
+    assert run.standby.take() is None
+    run.standby.tend(trains=True)
+    assert len(run.steps) == 2
+
+
+@pytest.mark.parametrize(("happen", "_said"), PROBLEMS)
+def test_ranks_that_stand_by_when_lost_since_the_last_look_then_not_taken(
+    run: Fixture, happen: Any, _said: str
+) -> None:
+    run.standby.tend(trains=True)
+    happen(run)
+    assert run.standby.take() is None
+    assert run.has_left_nothing
+
+
+def test_end_when_they_are_still_starting_then_their_nodes_are_swept(run: Fixture) -> None:
+    run.standby.tend(trains=True)
+    run.standby.end()
+    assert run.swept == [run.next]
+    assert run.has_left_nothing
+    run.standby.tend(trains=True)
+    run.next.ready.touch()
+    run.standby.end()
+    assert len(run.swept) == 1
+    assert run.has_left_nothing
+
+
+def test_ranks_that_are_not_ready_in_time_then_given_up(run: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.standby.tend(trains=True)
+    monkeypatch.setattr(module.time, "monotonic", lambda now=module.time.monotonic: now() + 61.0)
+    run.standby.tend(trains=True)
+    assert run.has_left_nothing
+    assert "not ready after 60 s" in run.said.getvalue()
+
+
+def test_job_whose_memory_ran_out_then_those_that_stand_by_take_over_and_no_others_follow(run: Fixture) -> None:
+    run.standby.tend(trains=True)
+    run.standby.forbid()
+    assert run.standby.take() is not None
+    run.standby.tend(trains=True)
+    assert len(run.steps) == 1
+    end_srun(run)
+
+
+def test_disk_when_full_then_none_stand_by_and_nothing_else_happens(
+    run: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "describe", full)
+    for _ in range(3):
+        run.standby.tend(trains=True)
+    assert run.paths.attempt_numbers() == [1]
+    assert run.said.getvalue().count("No space left") == 1
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "start_step", run._start_step)
+    assert run.standby.take() is None
+    run.standby.tend(trains=True)
+    assert run.next.standby.exists()
+
+
+def test_ranks_that_stood_by_when_everything_was_killed_then_no_attempt_and_replaced(run: Fixture) -> None:
+    run.standby.tend(trains=True)
+    left = run.next.folder / "logs" / "srun.log"
+    left.write_text("of the killed")
+    assert run.paths.last_attempt() == run.paths.attempt(1)
+    assert run.paths.new_attempt() == run.next
+    assert not left.exists()
+    assert run.paths.attempt_numbers() == [1, 2]
