@@ -23,6 +23,8 @@ class RankEnd:
     """Exit status as a shell gives it: 128 + N for signal N."""
     time: float
     """Seconds since 1970."""
+    shared_memory: tuple[float, ...] = ()
+    """After SIGBUS: size of its node's /dev/shm and what was free of it, in MiB; empty: not known."""
 
     @property
     def is_clean(self) -> bool:
@@ -31,8 +33,15 @@ class RankEnd:
     @property
     def text(self) -> str:
         if self.code > 128:
-            return f"was killed by {signal_name(self.code - 128)}"
+            return f"was killed by {signal_name(self.code - 128)}{self._shared_memory_text}"
         return f"ended with exit code {self.code}"
+
+    @property
+    def _shared_memory_text(self) -> str:
+        if len(self.shared_memory) != 2:
+            return ""
+        size, free = self.shared_memory
+        return f": /dev/shm of its node is too small or full, with {size:,.0f} MiB, {free:,.0f} MiB of them free then"
 
 
 @dataclass(frozen=True)
@@ -78,8 +87,8 @@ def read_ends(
     ended = {int(name) for name in looks.names(attempt.exits) if name.isdigit()}
     for rank in ended - ends.keys():
         try:
-            code, seconds = (looks.text(attempt.exit(rank)) or "").split()
-            ends[rank] = RankEnd(rank, int(code), float(seconds))
+            code, seconds, *shared = (looks.text(attempt.exit(rank)) or "").split()
+            ends[rank] = RankEnd(rank, int(code), float(seconds), tuple(int(size) / 1024 for size in shared))
         except ValueError:
             # The script is just writing it.
             continue
@@ -177,7 +186,14 @@ def _advice(code: int) -> str:
                 "SIGKILL comes from a person, a batch system or the kernel when memory runs out; "
                 "`dmesg | grep -i oom` tells. With too little memory: fewer ranks, copies or a smaller batch."
             )
-        case 139 | 135 | 134:
+        case 135:
+            return (
+                "SIGBUS comes when shared memory runs out, which MPI and srlhpc need in /dev/shm: enlarge it "
+                "(`mount -o remount,size=8g /dev/shm` as root; in containers `docker run --shm-size=8g`, or bind the "
+                "host's), remove what others have left there (`ls -l /dev/shm`), or use fewer ranks on the node. "
+                "A file that is mapped from a full disk gives the same signal."
+            )
+        case 139 | 134:
             return "A crash in native code (the environment, torch or MPI); the rank's log has the stack."
         case 143:
             return "SIGTERM comes from a person or a batch system that ends the job."

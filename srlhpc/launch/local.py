@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,10 @@ STEP_VARIABLE = "SRLHPC_STEP"
 
 STANDBY = "standby"
 """What the program of a rank is given behind its attempt's number if it is to load everything and wait."""
+
+
+SHARED_MEMORY = "/dev/shm"
+"""Where MPI and srlhpc share memory within a node."""
 
 
 class LabelledRank(Protocol):
@@ -220,6 +225,9 @@ while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
 wait "$child" 2>/dev/null; last=$?; [ $last = 127 ] || code=$last
 rm -f $files
 said="$code $(date +%s.%N)"
+# SIGBUS: shared memory has run out; its size and what is free of it, in KiB.
+free() {{ read -r _; read -r _ size _ free _; echo "$size $free"; }}
+[ $code != {128 + signal.SIGBUS} ] || said="$said $(df -kP {SHARED_MEMORY} | free)"
 # Over what was written at the start, then renamed: that needs no room on a full disk.
 echo "$said       " 1<>"$end" && mv -f "$end" "$exits/$rank" || echo "$said" >"$exits/$rank"
 exit 0

@@ -45,6 +45,24 @@ def test_killed_rank_when_explained_then_role_host_and_signal(attempt: AttemptPa
     assert (first.role, "memory" in first.advice) == ("trainer", True)
 
 
+def test_rank_when_shared_memory_ran_out_then_its_size_and_how_to_enlarge_it(attempt: AttemptPaths) -> None:
+    attempt.exit(1).write_text("135 5.5 65536 1024\n")
+    first = failures(attempt)[0]
+    assert "(SIGBUS): /dev/shm of its node is too small or full, with 64 MiB, 1 MiB of them free then" in first.line
+    assert "remount,size=" in first.advice
+    assert "--shm-size=" in first.advice
+
+
+@pytest.mark.parametrize("rest", ["", " ", " 65536"])
+def test_rank_when_it_died_of_sigbus_and_the_size_is_not_known_then_the_advice_only(
+    attempt: AttemptPaths, rest: str
+) -> None:
+    attempt.exit(1).write_text(f"135 5.5{rest}\n")
+    first = failures(attempt)[0]
+    assert first.line.endswith("was killed by signal 7 (SIGBUS)")
+    assert "/dev/shm" in first.advice
+
+
 def test_rank_that_raised_when_it_also_ended_then_one_failure_with_its_message(attempt: AttemptPaths) -> None:
     raised(attempt, 2, 7.0, message="two\nlines")
     attempt.exit(2).write_text("1 7.5\n")

@@ -53,6 +53,14 @@ def test_script_when_its_rank_ends_then_it_succeeds_and_says_how(
     assert float(attempt.exit(1).read_text().split()[1]) > 1.7e9
 
 
+def test_script_when_its_rank_dies_of_sigbus_then_it_says_what_shared_memory_there_is(attempt: AttemptPaths) -> None:
+    run_script(attempt, ["sh", "-c", "kill -BUS $$"])
+    code, _, size, free = attempt.exit(1).read_text().split()
+    assert code == "135"
+    assert 0 <= int(free) <= int(size)
+    assert read_ends(attempt)[1].shared_memory == (int(size) / 1024, int(free) / 1024)
+
+
 def test_script_when_its_rank_writes_then_into_its_log(attempt: AttemptPaths) -> None:
     run_script(attempt, [sys.executable, "-c", "import sys; print('out'); print('err', file=sys.stderr)"])
     assert sorted(attempt.log(1, "actor-0").read_text().split()) == ["err", "out"]
