@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shlex
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class Lease:
             UserError: a live process holds it.
         """
         self._attempt = attempt
-        own = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        own = _beside(self._path)
         write_json(own, self._content())
         try:
             while not _linked(own, self._path):
@@ -108,13 +109,13 @@ class Lease:
             Who holds it instead; whoever called must then leave the run alone.
         """
         self._attempt = self._attempt if attempt is None else attempt
-        try:
-            return self._written_again()
-        except FileNotFoundError:
-            return self._taken_again()
-        except OSError:
-            # A file system that fails just now must not end a run.
-            return None
+        # A file system that fails just now must not end a run.
+        with contextlib.suppress(OSError):
+            try:
+                return self._written_again()
+            except FileNotFoundError:
+                return self._taken_again()
+        return None
 
     def _written_again(self) -> Holder | None:
         """Writes into the file that it has looked at: in place, so in no new room and over nobody's new lease."""
@@ -135,8 +136,6 @@ class Lease:
             self.take(self._attempt)
         except UserError:
             return read_lease(self._path)
-        except OSError:
-            pass
         return None
 
     def release(self) -> None:
@@ -160,7 +159,7 @@ def put_away_dead(path: Path, own_job: str | None = None) -> None:
     holder = _holder(read_surely(path))
     if holder and holder.is_alive(own_job):
         raise in_use(path, holder)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.dead")
+    aside = _beside(path, ".dead")
     with contextlib.suppress(FileNotFoundError):
         os.rename(path, aside)
         taken = read_lease(aside)
@@ -182,6 +181,11 @@ def in_use(path: Path, holder: Holder) -> UserError:
         else f"end it there; if that host is gone, remove {path} and try again."
     )
     return UserError(f"{path.parent}: is in use: {where} runs attempt {holder.attempt}; {hint}")
+
+
+def _beside(path: Path, suffix: str = "") -> Path:
+    """A name that no other process of any host takes: in containers small process numbers are common."""
+    return path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}{suffix}")
 
 
 def _parsed(text: bytes) -> Any:

@@ -107,6 +107,23 @@ def test_lease_when_two_take_it_then_one_is_refused(path: Path) -> None:
     assert sorted(said) == ["refused", "taken"]
 
 
+def test_lease_when_a_process_of_another_host_has_the_same_number_then_one_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def second(source: Path, target: Path) -> None:
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr("os.link", link)
+            elsewhere.setattr("socket.gethostname", lambda: "elsewhere")
+            Lease(path).take(1)
+        link(source, target)
+
+    monkeypatch.setattr("os.link", second)
+    with pytest.raises(UserError, match="on elsewhere"):
+        Lease(path).take(1)
+
+
 def test_lease_when_released_then_gone(path: Path) -> None:
     with Lease(path).held(1):
         assert path.exists()
@@ -195,6 +212,20 @@ def test_renewal_when_the_lease_was_removed_then_taken_again_but_no_folder_is_ma
     folder.rmdir()
     assert lease.renew() is None
     assert not folder.exists()
+
+
+def test_renewal_when_the_lease_was_removed_and_the_folder_fails_a_look_then_it_goes_on(
+    tmp_path: Path, failing_disk: FailingDisk
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    lease = Lease(folder / "lease.json")
+    lease.take(1)
+    (folder / "lease.json").unlink()
+    failing_disk.fail("run", errno.ESTALE, times=1)
+    assert lease.renew() is None
+    assert lease.renew() is None
+    assert read_lease(folder / "lease.json")
 
 
 def test_renewal_when_the_disk_is_full_then_it_needs_no_room(path: Path, failing_disk: FailingDisk) -> None:
