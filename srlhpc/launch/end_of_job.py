@@ -108,6 +108,10 @@ class EndOfJob:
         """Whether an attempt was asked to end."""
         return attempt in self._asked
 
+    def has_begun(self, attempt: AttemptPaths) -> bool:
+        """Whether an attempt was asked to end, or has said how it ended."""
+        return self.is_asked_for(attempt) or self._looks.exists(attempt.outcome)
+
     def was_announced(self, attempt: AttemptPaths) -> bool:
         """Whether somebody wants the nodes back, be it for the time limit or for another job."""
         return self._signals.warned_at is not None or self._looks.exists(attempt.terminated)

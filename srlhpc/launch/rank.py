@@ -5,7 +5,6 @@ Run as `python -m srlhpc.launch.mpi_first srlhpc.launch.rank RUN_DIR ATTEMPT [st
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
@@ -43,6 +42,7 @@ from srlhpc.objects import ClusterError, UserError
 from srlhpc.roles.actor import Actor, StepError
 from srlhpc.roles.coordinator import StepLostError
 from srlhpc.roles.role import IDLE, INFERENCE, STREAM, Backoff, Role, run_roles
+from srlhpc.specs.child_processes import die_with_parent
 from srlhpc.specs.start_seconds import START_SECONDS
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,9 @@ FINALIZE_SECONDS_WITHOUT_ALL = 0.5
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one rank; returns its exit code."""
-    _die_with_parent()
+    if sys.platform == "linux":
+        # So that nothing stays after a kill of the launcher.
+        die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder, number, *how = arguments
     stands_by = how == [STANDBY]
@@ -222,13 +224,6 @@ def _bind_gpus(made: Plan, rank: int, paths: RunPaths) -> None:
 
 def _gpus() -> tuple[str, ...]:
     return visible_gpus(os.environ, 0)
-
-
-def _die_with_parent() -> None:
-    """Linux: ends this process when its parent does, so that nothing stays after a kill of the launcher."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def _write_failure(here: RankPlan, attempt: AttemptPaths, error: BaseException) -> None:

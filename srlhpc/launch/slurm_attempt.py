@@ -88,7 +88,7 @@ class SlurmAttempt:
 
         def must_go() -> Outcome | None:
             forced = self._end_of_job.must_go(attempt) or broken()
-            if not self._end_of_job.is_asked_for(attempt) and not attempt.outcome.exists():
+            if not self._end_of_job.has_begun(attempt):
                 self._standby.tend(trains=self._watch.trains)
             return forced
 

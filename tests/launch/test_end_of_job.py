@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from srlhpc.launch.ending import Outcome
 from srlhpc.launch.job_signals import JobSignals
 from srlhpc.launch.progress_line import ProgressLine
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from tests.failing_disk import FailingDisk
 
 STOPPED = Outcome("interrupted", "signal", "stopped on request")
 
@@ -57,6 +59,20 @@ def test_no_signal_then_nobody_is_asked(attempt: AttemptPaths, signals: JobSigna
     assert end.must_go(attempt) is None
     assert not end.is_asked_for(attempt)
     assert not attempt.stop.exists()
+
+
+def test_end_has_begun_when_it_was_asked_for_or_told_whatever_the_file_system_does(
+    attempt: AttemptPaths, signals: JobSignals, failing_disk: FailingDisk
+) -> None:
+    end = end_of_job(attempt, signals)
+    failing_disk.fail("outcome.json", errno.ESTALE, times=1)
+    assert not end.has_begun(attempt)
+    attempt.outcome.touch()
+    assert end.has_begun(attempt)
+    attempt.outcome.unlink()
+    signals.warned_at = ago(0.0)
+    end.must_go(attempt)
+    assert end.has_begun(attempt)
 
 
 def test_warning_then_a_checkpoint_is_asked_for_once(attempt: AttemptPaths, signals: JobSignals) -> None:
