@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
 STATUS_SECONDS = 1.0
+AWAY_SECONDS = 5.0
+"""Between two polls: longer means that this process was suspended, or its file system hung."""
 ENDING_LIMIT_SECONDS = 60.0
 LAST_CHECKPOINT_SECONDS = 60.0
 """So long is it tried to write the last checkpoint; on Slurm the profile's lead time says how long."""
@@ -103,7 +105,8 @@ class Coordinator(Role):
         self._clock = clock
         self._looks = Forgiving(clock=clock)
         now = clock()
-        self._looked_at, self._status_at, self._checkpoint_at = now, -1e9, now
+        self._polled_at = self._looked_at = now
+        self._status_at, self._checkpoint_at = -1e9, now
         self._metrics_updates, self._metrics_episodes = progress.updates, progress.episodes
         self._journal = Journal(liveness, progress, checkpointing, now)
         self._timing = timing
@@ -118,6 +121,7 @@ class Coordinator(Role):
     # --- polling -------------------------------------------------------------------------------------------------
 
     def poll(self) -> bool:
+        self._discount(self._clock())
         busy = self._hear()
         if self._checkpointing.poll():
             busy = True
@@ -133,6 +137,13 @@ class Coordinator(Role):
             self._journal.look(now)
             self._write_status(now)
         return busy
+
+    def _discount(self, now: float) -> None:
+        """Silence counts only while it is listened to: after a suspension all ranks would seem dead."""
+        away, self._polled_at = now - self._polled_at, now
+        if away > AWAY_SECONDS:
+            self._liveness.discount(away)
+            self._stopping_since += away
 
     @property
     def _has_first_update(self) -> bool:

@@ -105,6 +105,12 @@ class Liveness:
     def dead_ranks(self) -> list[int]:
         return [record.rank for record in self.records if record.dead]
 
+    def discount(self, seconds: float) -> None:
+        """Forgives silence of so long, in which nobody listened."""
+        for record in self.records:
+            record.heard_at += seconds
+            record.worked_at += seconds
+
     def look(self, now: float) -> list[Failure]:
         """Ranks found dead since the last look."""
         found = []

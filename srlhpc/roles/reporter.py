@@ -13,7 +13,7 @@ from srlhpc.roles.role import Role
 from srlhpc.roles.stillness import TOLD_SECONDS, Stillness, write_stacks
 
 _AWAY_SECONDS = 5.0
-"""Between two polls: longer means that the rank was inside a piece of work."""
+"""Between two polls: longer means that the rank was inside a piece of work, or suspended."""
 
 
 class CoordinatorSilentError(RuntimeError):
@@ -71,7 +71,10 @@ class Reporter(Role):
         now = self._clock()
         away, self._polled_at = now - self._polled_at, now
         if self._outstanding:
-            return self._listen(was_away=away > _AWAY_SECONDS)
+            if away > _AWAY_SECONDS:
+                # The answer may be here and not yet moved; or all ranks were suspended, the coordinator too.
+                self._sent_at += away
+            return self._listen()
         self._urgent = self.is_done or any(role.has_news for role in self._roles)
         if not self._urgent and not self._is_due():
             return False
@@ -97,12 +100,11 @@ class Reporter(Role):
             report.waits = self._stillness.waits()
         return report
 
-    def _listen(self, *, was_away: bool) -> bool:
+    def _listen(self) -> bool:
         self._commands.poll()
         message = self._commands.take()
         if message is None:
-            # After a long piece of work the answer may be here and not yet moved: the next poll tells.
-            if self._clock() - self._sent_at > self._silence and not was_away:
+            if self._clock() - self._sent_at > self._silence:
                 raise CoordinatorSilentError(
                     f"the coordinator (rank 0) has not answered for {self._silence:.0f} s; it or its node is gone"
                 )

@@ -16,7 +16,7 @@ from srlhpc.comm.protocol import CHUNK, TEXT, Command, Report, read_text, write_
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.full_disk import Reserve
 from srlhpc.roles.checkpointing import Checkpointing
-from srlhpc.roles.coordinator import Coordinator, CoordinatorFiles
+from srlhpc.roles.coordinator import AWAY_SECONDS, Coordinator, CoordinatorFiles
 from srlhpc.roles.live_timing import LiveTiming
 from srlhpc.roles.liveness import Liveness, RankRecord
 from srlhpc.roles.parts import PartReceiver, PartSender
@@ -153,6 +153,14 @@ class Coordinating:
         self.coordinator.poll()
 
     def wait(self, seconds: float) -> None:
+        """Polls meanwhile, as a process does that runs."""
+        while seconds > 0.0:
+            step = min(seconds, AWAY_SECONDS)
+            seconds -= step
+            self.suspend(step)
+
+    def suspend(self, seconds: float) -> None:
+        """One poll, after so long without."""
         self.now += seconds
         self.coordinator.poll()
 

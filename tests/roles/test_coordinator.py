@@ -495,6 +495,27 @@ def test_trainer_that_is_silent_too_long_counts_as_dead(tmp_path: Path) -> None:
         run.wait(1)
 
 
+def test_suspended_job_takes_no_rank_for_dead_and_counts_silence_from_then_on(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path)
+    run.all_report()
+    run.suspend(100 * SILENCE_SECONDS)
+    assert run.status["ranks_alive"] == 4
+    run.all_report()
+    run.wait(SILENCE_SECONDS)
+    with pytest.raises(StepLostError, match="trainer-default-0.*silent for 31 s"):
+        run.wait(1)
+
+
+def test_job_that_is_suspended_while_it_ends_is_waited_for(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 1})
+    run.all_report()
+    run.update(1)
+    run.suspend(100 * ENDING_LIMIT_SECONDS)
+    run.all_report()
+    run.end()
+    assert run.outcome["state"] == "finished"
+
+
 def test_rank_that_has_not_started_yet_is_not_silent(tmp_path: Path) -> None:
     run = Coordinating(tmp_path)
     run.wait(10 * SILENCE_SECONDS)

@@ -166,8 +166,9 @@ def test_rank_may_exit_when_it_is_told() -> None:
 def test_silent_coordinator_ends_the_rank() -> None:
     rank = Rank()
     rank.poll()
-    rank.now = 60.0
-    rank.poll()
+    for second in range(1, 61):
+        rank.now = float(second)
+        rank.poll()
     rank.now = 60.1
     with pytest.raises(CoordinatorSilentError, match="has not answered for 60 s"):
         rank.poll()
@@ -187,6 +188,14 @@ def test_answer_that_came_during_a_long_piece_of_work_is_found_by_the_next_poll(
     rank.answer()
     rank.now += 1.0
     assert rank.poll() is not None
+
+
+def test_coordinator_that_was_suspended_with_the_rank_has_its_time_to_answer() -> None:
+    rank = Rank()
+    rank.poll()
+    for now in (5000.0, 5000.1, 5059.0):
+        rank.now = now
+        assert rank.poll() is None
 
 
 def reports(rank: Rank, seconds: int) -> dict[str, Any]:
