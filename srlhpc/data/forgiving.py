@@ -61,7 +61,8 @@ class Forgiving:
 
     def __init__(self, seconds: float = FORGIVEN_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
-        self._since: dict[Path, float] = {}
+        self._failing: dict[Path, tuple[float, float]] = {}
+        """When the first and the last of a path's failed looks ended."""
 
     def look(self, path: Path, look: Callable[[], _T], otherwise: _T) -> _T:
         """What `look` sees at a path; `otherwise` if nothing is there, or while the file system fails in passing.
@@ -70,6 +71,7 @@ class Forgiving:
             FileSystemLostError: it has failed for too long.
             OSError: of another kind, for example a folder that may not be read.
         """
+        began = self._clock()
         try:
             seen = look()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -77,12 +79,20 @@ class Forgiving:
         except OSError as error:
             if error.errno not in PASSING:
                 raise
-            since = self._since.setdefault(path, self._clock())
-            if self._clock() - since >= self._seconds:
+            if self._has_failed_for(path, began) >= self._seconds:
                 raise lost(path, error, self._seconds) from error
             return otherwise
-        self._since.pop(path, None)
+        self._failing.pop(path, None)
         return seen
+
+    def _has_failed_for(self, path: Path, began: float) -> float:
+        """Seconds, after one more failed look. Where nobody looked for long, as while suspended, they count from it."""
+        now = self._clock()
+        since, last = self._failing.get(path, (now, now))
+        if began - last >= FORGIVEN_SECONDS:
+            since = now
+        self._failing[path] = since, now
+        return now - since
 
     def exists(self, path: Path) -> bool:
         return self.look(path, lambda: os.stat(path) is not None, False)

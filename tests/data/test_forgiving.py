@@ -65,6 +65,36 @@ def test_success_between_two_failures_starts_the_time_anew(tmp_path: Path, faili
         clock.now += 1
 
 
+def test_two_failures_between_which_nobody_looked_are_not_one_that_lasts(
+    tmp_path: Path, failing_disk: FailingDisk
+) -> None:
+    clock = Clock()
+    looks = Forgiving(clock=clock)
+    failing_disk.fail("stop", errno.EIO)
+    for _ in range(3):
+        looks.exists(tmp_path / "stop")
+        clock.now += 10 * FORGIVEN_SECONDS
+    looks.exists(tmp_path / "stop")
+    clock.now += FORGIVEN_SECONDS - 1
+    looks.exists(tmp_path / "stop")
+    clock.now += 1
+    with pytest.raises(FileSystemLostError):
+        looks.exists(tmp_path / "stop")
+
+
+def test_looks_that_take_long_until_they_fail_are_one_failure(tmp_path: Path) -> None:
+    clock = Clock()
+    looks = Forgiving(clock=clock)
+
+    def slow() -> bool:
+        clock.now += 2 * FORGIVEN_SECONDS
+        raise OSError(errno.ETIMEDOUT, "away")
+
+    assert not looks.look(tmp_path, slow, False)
+    with pytest.raises(FileSystemLostError):
+        looks.look(tmp_path, slow, False)
+
+
 def test_folder_that_may_not_be_read_is_not_forgiven(tmp_path: Path, failing_disk: FailingDisk) -> None:
     failing_disk.fail(tmp_path.name, errno.EACCES)
     with pytest.raises(PermissionError):
