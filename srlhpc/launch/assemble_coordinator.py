@@ -71,7 +71,9 @@ def build_coordinator(
         attempt.number,
         spec.stop,
         CoordinatorFiles(attempt.outcome, attempt.stop, attempt.checkpoint),
-        RunFiles(paths.status, paths.metrics, paths.reserve, attempt.folder, in_thread=not plan.serial),
+        RunFiles(
+            paths.status, paths.metrics, paths.reserve, attempt.folder, attempt.attempt, in_thread=not plan.serial
+        ),
         reports,
         commands,
         Liveness(_records(plan, now), attempt.exits, attempt.failures, pulses=attempt.pulses),

@@ -200,5 +200,7 @@ def _linked(source: Path, target: Path) -> bool:
         patiently(target, lambda: os.link(source, target))
     except FileExistsError:
         # A server that did it and whose answer was lost is asked again.
-        return os.path.samefile(source, target) if target.exists() else False
+        with contextlib.suppress(FileNotFoundError):
+            return os.path.samefile(source, target)
+        return False
     return True

@@ -34,11 +34,23 @@ class RunFiles:
         metrics: lines are added.
         reserve: room for them on a full disk.
         attempt: folder of the attempt; if it goes, the run's folder was removed, and nothing is made anew.
+        description: a file that is in no other attempt's folder like this; None: the folder's number alone tells.
         in_thread: write beside the loop; else at once.
     """
 
-    def __init__(self, status: Path, metrics: Path, reserve: Reserve, attempt: Path, *, in_thread: bool) -> None:
+    def __init__(
+        self,
+        status: Path,
+        metrics: Path,
+        reserve: Reserve,
+        attempt: Path,
+        description: Path | None = None,
+        *,
+        in_thread: bool,
+    ) -> None:
         self._status, self._metrics, self._attempt = status, metrics, attempt
+        self._description = description
+        self._described = _content(description)
         self._reserve = reserve
         self._reserve.keep()
         self._identity = _identity(attempt)
@@ -76,7 +88,7 @@ class RunFiles:
         """Writes the last word at once, after everything that waits; on a full disk in the reserve's room."""
         self.flush()
         try:
-            if _identity(self._attempt) == self._identity:
+            if self._is_ours():
                 self._reserve.write_json(path, content)
         except OSError as error:
             # All ranks must still leave.
@@ -126,7 +138,7 @@ class RunFiles:
     def _try(self, status: Mapping[str, Any], lines: list[str]) -> bool:
         """Whether the lines are written."""
         try:
-            if _identity(self._attempt) != self._identity:
+            if not self._is_ours():
                 self._misses += 1
                 return False
             self._misses = 0
@@ -138,6 +150,21 @@ class RunFiles:
             self._say(f"status and metrics cannot be written: {not_written(self._status.parent, error)}")
             return False
         self.problem = None
+        return True
+
+    def _is_ours(self) -> bool:
+        """Whether the attempt's folder is the one that was there at first.
+
+        Raises:
+            OSError: the file system fails.
+        """
+        found = _identity(self._attempt)
+        if found == self._identity:
+            return True
+        # File systems in user space, such as sshfs, number folders anew that they have forgotten.
+        if found is None or self._described is None or _content(self._description) != self._described:
+            return False
+        self._identity = found
         return True
 
     def _say(self, problem: str) -> None:
@@ -171,6 +198,18 @@ def _identity(folder: Path) -> int | None:
     """
     try:
         return os.stat(folder).st_ino
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _content(path: Path | None) -> bytes | None:
+    """What is in a file; None if it is not there.
+
+    Raises:
+        OSError: the file system fails.
+    """
+    try:
+        return None if path is None else path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
 

@@ -131,6 +131,28 @@ def test_run_folder_that_another_run_has_taken_is_left_alone(tmp_path: Path) -> 
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("is_another", [False, True])
+def test_folder_with_a_new_number_is_another_one_only_if_it_is_described_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_another: bool
+) -> None:
+    attempt = tmp_path / "0001"
+    attempt.mkdir()
+    description = attempt / "attempt.json"
+    description.write_text("of one")
+    reserve = Reserve(tmp_path / ".reserve")
+    files = RunFiles(
+        tmp_path / "status.json", tmp_path / "metrics.jsonl", reserve, attempt, description, in_thread=False
+    )
+    monkeypatch.setattr("srlhpc.roles.run_files._identity", lambda _: -1)
+    if is_another:
+        description.write_text("of another")
+    for number in range(5):
+        files.write({"n": number}, {"steps": number})
+    assert files.is_removed == is_another
+    assert (tmp_path / "status.json").exists() != is_another
+    assert (tmp_path / "metrics.jsonl").exists() != is_another
+
+
 def test_metrics_are_cut_on_a_full_disk(tmp_path: Path, failing_disk: FailingDisk) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text("".join(json.dumps({"steps": steps}) + "\n" for steps in range(5)) + '{"ste')
