@@ -16,13 +16,13 @@ from pathlib import Path
 
 from srlhpc.data.atomic import read_json, write_atomically
 from srlhpc.launch.lease import put_away_dead, read_lease
-from srlhpc.launch.local import FLAVOUR_VARIABLE
+from srlhpc.launch.local import FLAVOUR_VARIABLE, SHARED_MEMORY
 from srlhpc.launch.processes import is_used, kill_processes_of
 from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.objects import UserError
 from srlhpc.specs.start_seconds import START_SECONDS
 
-FOLDER = Path("/dev/shm")
+FOLDER = Path(SHARED_MEMORY)
 _RANDOM_PATTERNS = ("mpich_shar_tmp*", "ucx_shm_posix_*", "sm_segment.*")
 _GRACE_SECONDS = 300.0
 """Beside what the start may take: ranks that wait for others give up later than those began."""
