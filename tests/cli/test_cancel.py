@@ -67,12 +67,16 @@ def test_local_run_when_the_disk_is_full_then_its_foreman_gets_what_ctrl_c_sends
 ) -> None:
     paths = written_run(tmp_path, "mine")
     hold(paths)
-    with subprocess.Popen(["sleep", "600"]) as foreman:
-        identity = ProcessIdentity.of(foreman.pid)
-        assert identity is not None
-        write_json(paths.lease, (read_json(paths.lease) or {}) | identity.to_json())
-        code, said = cancel()
-        assert foreman.wait() == -signal.SIGINT
+    # A shell that starts its jobs in the background has them ignore SIGINT, and `sleep` would inherit that.
+    with subprocess.Popen(["env", "--default-signal=INT", "sleep", "600"]) as foreman:
+        try:
+            identity = ProcessIdentity.of(foreman.pid)
+            assert identity is not None
+            write_json(paths.lease, (read_json(paths.lease) or {}) | identity.to_json())
+            code, said = cancel()
+            assert foreman.wait(timeout=60) == -signal.SIGINT
+        finally:
+            foreman.kill()
     assert (code, "cannot be written" in said, "will write a checkpoint and end" in said) == (0, True, True)
 
 
