@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from envs._returned_values import SimulatorError
+from envs._returned_values import SimulatorError, array_of
 from srlhpc.environment import ActionSpace, Array, BoolArray, Continuous, MultiDiscrete
 from srlhpc.objects import UserError
 
@@ -68,28 +68,36 @@ def write_mask(mask: Any, space: ActionSpace, out: BoolArray, *, acts: bool) -> 
 
 def _flat(mask: Any, space: ActionSpace) -> Array:
     choices = _choices(space)
-    shapes: list[tuple[int, ...]] = [(sum(choices),)]
-    if isinstance(space, MultiDiscrete):
-        if isinstance(mask, tuple | list) and mask and np.ndim(mask[0]):
-            return np.concatenate(_parts(mask, choices))
-        if len(set(choices)) == 1:
-            shapes.append((len(choices), choices[0]))
-    array = np.asarray(mask)
-    if array.shape not in shapes:
+    if isinstance(space, MultiDiscrete) and _has_parts(mask):
+        return np.concatenate(_parts(mask, choices))
+    array = array_of(mask, "the action mask")
+    if array.shape != (sum(choices),):
         raise SimulatorError(f"the action mask has shape {array.shape}, expected {_wanted(space)}")
-    return array.reshape(-1)
+    return array
+
+
+def _has_parts(mask: Any) -> bool:
+    """Whether it holds tuples, lists or arrays, or rows."""
+    if isinstance(mask, tuple | list):
+        return any(isinstance(part, tuple | list) or getattr(part, "ndim", 0) for part in mask)
+    return getattr(mask, "ndim", 0) > 1
 
 
 def _parts(mask: Any, choices: tuple[int, ...]) -> list[Array]:
     """A mask for each part of an action, from the tuples (in tuples) that Gymnasium makes of them."""
-    parts = list(mask)
-    while parts and any(isinstance(part, tuple | list) and np.ndim(part[0]) for part in parts):
-        parts = [inner for part in parts for inner in part]
-    arrays = [np.asarray(part) for part in parts]
+    arrays = list(_inner(mask))
     if [array.shape for array in arrays] != [(size,) for size in choices]:
         found = ", ".join(str(array.shape) for array in arrays)
         raise SimulatorError(f"the action mask has parts of shapes {found}, expected sizes {list(choices)}")
     return arrays
+
+
+def _inner(mask: Any) -> Iterator[Array]:
+    if _has_parts(mask):
+        for part in mask:
+            yield from _inner(part)
+    else:
+        yield array_of(mask, "a part of the action mask")
 
 
 def _choices(space: ActionSpace) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from envs._returned_values import SimulatorError
+from envs._returned_values import SimulatorError, array_of
 from srlhpc.environment import Array
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class ArrayCheck:
 
     def __call__(self, raw: Any) -> Array:
         """The observation as an array. Raises SimulatorError if it is not in the space."""
-        array: Array = raw if type(raw) is np.ndarray else _array(raw, self._name)
+        array: Array = raw if type(raw) is np.ndarray else array_of(raw, self._name)
         if array.shape != self._shape:
             self._refuse(array, "is of another shape")
         looks = self._always
@@ -111,13 +111,6 @@ def _words(space: Any) -> str:
     """A space in one line that can be read."""
     words = " ".join(str(space).split())
     return words if len(words) <= 120 else f"{words[:117]}..."
-
-
-def _array(raw: Any, name: str) -> Array:
-    try:
-        return np.asarray(raw)
-    except (ValueError, TypeError) as error:
-        raise SimulatorError(f"{name} is no array: {type(raw).__name__} ({error})") from None
 
 
 class ChoiceCheck:

@@ -116,6 +116,10 @@ def test_mask_that_allows_nothing_is_refused_only_while_the_agent_acts() -> None
         play(told(informs=informs), 2)
 
 
+def flattened(mask: Any) -> list[bool]:
+    return [bool(mask)] if np.isscalar(mask) else [number for part in mask for number in flattened(part)]
+
+
 def written(mask: Any, space: ActionSpace) -> list[bool]:
     out = np.zeros(space.mask_size, np.bool_)
     write_mask(mask, space, out, acts=True)
@@ -129,12 +133,15 @@ def written(mask: Any, space: ActionSpace) -> list[bool]:
         ((np.array([1, 0, 1], np.int8), np.array([1, 0], np.int8)), (3, 2)),
         (([1, 0, 1], [1, 0]), (3, 2)),
         ((((1, 0), (1, 1)), ((0, 1), (0, 1))), (2, 2, 2, 2)),
+        ((((1, 0), (1, 1, 0)), ((0, 1, 0, 1), (0, 1, 1, 1, 1))), (2, 3, 4, 5)),
+        ([[np.array([1, 0]), np.array([1, 1, 0])], [[0, 1], [1, 0, 1]]], (2, 3, 2, 3)),
+        ((np.array([[1, 0], [0, 1]]), ((1, 1), (0, 1))), (2, 2, 2, 2)),
         (np.array([[1, 0], [0, 1]]), (2, 2)),
+        (np.array([[[1, 0], [0, 1]], [[1, 1], [0, 1]]]), (2, 2, 2, 2)),
     ],
 )
 def test_mask_of_several_choices_may_come_in_parts(mask: Any, choices: tuple[int, ...]) -> None:
-    flat = np.concatenate([np.ravel(part) for part in mask]) if isinstance(mask, tuple) else np.ravel(mask)
-    assert written(mask, MultiDiscrete(choices)) == flat.astype(bool).tolist()
+    assert written(mask, MultiDiscrete(choices)) == flattened(mask)
 
 
 @pytest.mark.parametrize("mask", [[True, False, True], (1, 0, 1), np.array([1.0, 0.0, 1.0])])
@@ -155,6 +162,8 @@ def test_mask_of_one_choice_may_be_of_any_numbers_that_are_0_or_1(mask: Any) -> 
         ([1] * 6, MultiDiscrete((3, 2)), r"expected 5 numbers, 0 or 1, for the parts \[3, 2\]"),
         (([1, 1], [1, 1, 1]), MultiDiscrete((3, 2)), r"parts of shapes \(2,\), \(3,\), expected sizes \[3, 2\]"),
         (([1, 1, 1],), MultiDiscrete((3, 2)), r"parts of shapes \(3,\), expected sizes"),
+        (((1, 0), ((1, 1), 1)), MultiDiscrete((2, 2, 2)), r"parts of shapes \(2,\), \(2,\), \(\)"),
+        ([1, [1, 0]], Discrete(3), "the action mask is no array"),
         (([1, 0, 1], [0, 0]), MultiDiscrete((3, 2)), "allows no choice of part 1, but the agent must act"),
     ],
 )
