@@ -46,15 +46,17 @@ def load_module(name: str, package: str, needs: tuple[str, ...] = ("Settings", "
     try:
         found = _find(path)
     except ModuleNotFoundError as error:
-        raise UserError(f"no module '{path}' ({error}){_suggest(path, needs)}") from None
+        raise UserError(f"no module '{path}' ({error}){_suggest(path, package, needs)}") from None
     if found is None and "." not in name and (found := _find(name)) is not None:
         path = name
     if found is None:
-        raise UserError(f"no module '{path}'{_suggest(path, needs)}")
+        raise UserError(f"no module '{path}'{_suggest(path, package, needs)}")
     module = _import(path)
     for attribute in needs:
         if not hasattr(module, attribute):
-            raise UserError(f"{path} ({found.origin}) has no '{attribute}', which it must have{_suggest(path, needs)}")
+            raise UserError(
+                f"{path} ({found.origin}) has no '{attribute}', which it must have{_suggest(path, package, needs)}"
+            )
     return module
 
 
@@ -87,15 +89,17 @@ def _does_not_import(path: str, error: Exception) -> UserError:
     return UserError(f"{path} does not import: {where}: {type(error).__name__}: {error}; correct it there")
 
 
-def _suggest(path: str, needs: tuple[str, ...]) -> str:
-    """The modules beside the wanted one that offer what is needed; none of them is imported."""
+def _suggest(path: str, default: str, needs: tuple[str, ...]) -> str:
+    """The modules beside the wanted one that offer what is needed, as a spec names them; none of them is imported."""
     package, _, name = path.rpartition(".")
     try:
         parent = importlib.util.find_spec(package) if package else None
     except ModuleNotFoundError:
         parent = None
     folders = list(parent.submodule_search_locations or ()) if parent else []
-    return did_you_mean(name, [module.name for module in pkgutil.iter_modules(folders) if _offers(module, needs)])
+    prefix = "" if package in ("", default) else f"{package}."
+    known = [f"{prefix}{module.name}" for module in pkgutil.iter_modules(folders) if _offers(module, needs)]
+    return did_you_mean(f"{prefix}{name}", known)
 
 
 def _offers(module: pkgutil.ModuleInfo, needs: tuple[str, ...]) -> bool:

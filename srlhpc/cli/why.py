@@ -104,7 +104,7 @@ def _without_failure(paths: RunPaths, state: Mapping[str, Any], words: Sequence[
     elif name in _PLAIN:
         yield message or _PLAIN[name]
     elif name != "failed":
-        yield "nothing failed"
+        yield "nothing failed" + (" in this attempt" if name == "running" else "")
     elif state["reason"] in _BY_ALL_RANKS:
         yield message
         yield f"what to do: {advice_for_kind(state['reason'])}"

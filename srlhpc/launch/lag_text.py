@@ -44,7 +44,7 @@ def lag_advice(made: Plan, policy: str) -> str | None:
     in_play = made.fragments_in_play(policy)
     return (
         f"policies.{policy}.batch.fragments: {in_play} holds all fragments in play; a smaller "
-        f"policies.{policy}.max_policy_lag lets actors wait"
+        f"policies.{policy}.max_policy_lag makes actors wait"
     )
 
 

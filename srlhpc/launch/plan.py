@@ -129,7 +129,9 @@ def _notes(spec: ExperimentSpec, serial: bool) -> list[str]:
     notes = []
     inference = spec.actors.inference.kind
     if inference != "server" and "policy_servers" in spec.model_fields_set:
-        notes.append(f"policy_servers is not used: with actors.inference.kind {inference}, no rank only serves actions")
+        notes.append(
+            f"policy_servers is not used: with actors.inference.kind {inference}, no rank serves actions alone"
+        )
     if serial and spec.checkpoint.every_updates is None:
         notes.append(
             f"serial runs count updates, not seconds: a checkpoint every {SERIAL_CHECKPOINT_UPDATES} updates; "

@@ -90,9 +90,9 @@ def _is_other_alternative(keys: Keys, group: list[ErrorDetails], by_keys: dict[K
 
 
 def _messages(group: list[ErrorDetails]) -> list[str]:
-    alternatives = list(dict.fromkeys(_MUST_BE[error["type"]] for error in group if error["type"] in _MUST_BE))
-    if len(alternatives) > 1 and len(group) == len(alternatives):
-        return [f"is {shown(group[0]['input'])}; it must be {_either(alternatives)}."]
+    alternatives = list(dict.fromkeys(_wanted(error) for error in group))
+    if len(alternatives) > 1 and all(alternatives):
+        return [f"is {shown(group[0]['input'])}; it must be {_either([wanted for wanted in alternatives if wanted])}."]
     return list(dict.fromkeys(explain(error) for error in group))
 
 
@@ -112,9 +112,15 @@ def explain(error: ErrorDetails) -> str:
         return f"has {context['actual_length']} entries; it must have at least {context['min_length']}."
     if kind == "too_long":
         return f"has {context['actual_length']} entries; it must have at most {context['max_length']}."
-    if wanted := _bound(kind, context) or _literal(kind, context) or _MUST_BE.get(kind):
+    if wanted := _wanted(error):
         return f"is {shown(value)}; it must be {wanted}{_hint(kind, value)}."
     return f"is {shown(value)}; {error['msg'][:1].lower()}{error['msg'][1:]}."
+
+
+def _wanted(error: ErrorDetails) -> str | None:
+    """What a value must be, for the errors that are about one."""
+    kind, context = error["type"], error.get("ctx", {})
+    return _bound(kind, context) or _literal(kind, context) or _MUST_BE.get(kind)
 
 
 def _bound(kind: str, context: dict[str, Any]) -> str | None:
@@ -145,7 +151,7 @@ def _hint(kind: str, value: Any) -> str:
     if kind in ("int_type", "int_from_float") and isinstance(value, float) and value.is_integer():
         return f" (write {int(value):_})"
     if kind == "string_type" and isinstance(value, int | float | bool):
-        return " (quote it)"
+        return f" (write '{shown(value)}')"
     return _number_in(value) if kind in ("int_type", "float_type") and isinstance(value, str) else ""
 
 

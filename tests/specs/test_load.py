@@ -170,7 +170,7 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
         (
             "ranks: 2",
             "ranks: 2\nagents:\n- match: 7",
-            "jobs/pong.yaml:16: agents.0.match: is 7; it must be text (quote it).",
+            "jobs/pong.yaml:16: agents.0.match: is 7; it must be text (write '7').",
         ),
         (
             "fragments: 8",

@@ -25,6 +25,10 @@ def test_a_fragment_has_as_many_chunks_as_fit(chunk_steps: str, chunks: int) -> 
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {
+    "a word that is none of two alternatives": (
+        ["max_policy_lag=always"],
+        r"max_policy_lag: is 'always'; it must be a whole number or 'auto'\.",
+    ),
     "chunks of a fragment": (
         ["batch.chunk_steps=5"],
         r"chunk_steps: is 5, which does not divide fragment_steps \(16\)",
