@@ -13,7 +13,7 @@ from envs._gymnasium_pictures import frames_per_second, picture
 from envs._gymnasium_spaces import ObservationKeys
 from envs._observation_checks import ArrayCheck, missing_part
 from envs._old_gym import of_step
-from envs._returned_values import SimulatorError, column, one_flag, one_number
+from envs._returned_values import SimulatorError, checked_info, column, one_flag, one_number
 from srlhpc.environment import Array, BoolArray, KindStep
 
 
@@ -47,7 +47,8 @@ class Vectorised:
             now.terminated[ended] = now.truncated[ended] = False
         self._observe(observations, info, now)
 
-    def _observe(self, raw: Any, info: Mapping[str, Any], now: KindStep) -> None:
+    def _observe(self, raw: Any, info: Any, now: KindStep) -> None:
+        info = checked_info(info)
         each: Iterable[Any] = (None,) * self._copies
         if self._check is not None:
             now.observations["obs"][:, 0] = self._check(raw)
@@ -139,8 +140,9 @@ class Looped:
             self._observe(copy, now, raw, info, acts=not (outcome[1] or outcome[2]))
         now.rewards[:, 0], now.terminated[:, 0], now.truncated[:, 0] = zip(*outcomes, strict=True)
 
-    def _observe(self, copy: int, now: KindStep, raw: Any, info: Mapping[str, Any], *, acts: bool) -> None:
+    def _observe(self, copy: int, now: KindStep, raw: Any, info: Any, *, acts: bool) -> None:
         try:
+            info = checked_info(info)
             self._observations.write(raw, now.observations, (copy, 0))
             if now.action_masks is not None:
                 write_mask(self._mask(raw, info), self._codec.space, now.action_masks[copy, 0], acts=acts)

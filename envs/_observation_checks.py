@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from envs._returned_values import SimulatorError, array_of
+from envs._returned_values import SimulatorError, array_of, as_float32, first_of
 from srlhpc.environment import Array
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class ArrayCheck:
         self._seen += 1
         if looks or (self._has_bounds and (self._seen <= LOOKS_AT_FIRST or self._seen % LOOKS_EVERY == 0)):
             self._look(array)
-        return array
+        return as_float32(array, self._name)
 
     def _look_at_dtype(self, array: Array) -> bool:
         """Whether this dtype holds values that the target does not."""
@@ -80,9 +80,7 @@ class ArrayCheck:
         outside = (array < self._low) | (array > self._high)
         if not outside.any():
             return
-        place = tuple(int(i) for i in np.argwhere(outside)[0])
-        found = f"has {array[place]} at {list(place)}" if place else f"is {array[place]}"
-        where = f"{self._name} {found}, outside of its space {self._space}"
+        where = f"{self._name} {first_of(array, outside)}, outside of its space {self._space}"
         if self._is_exact:
             raise SimulatorError(f"{where}; correct the environment or the bounds of its space")
         if not self._reported:
@@ -121,6 +119,8 @@ class ChoiceCheck:
         self._low, self._high = int(space.start), int(space.start) + int(space.n)
 
     def __call__(self, raw: Any) -> int:
+        if isinstance(raw, np.ndarray):
+            raw = array_of(raw, self._name)
         try:
             number = operator.index(raw)
         except TypeError:

@@ -59,7 +59,9 @@ def from_recipe(recipe: Recipe, copies: int, seed: int) -> Environment:
     """`copies` copies of a registered environment; errors as in `build`."""
     if (vector := vector_only(recipe, copies)) is not None:
         understood = _understood(vector.single_observation_space, vector.single_action_space, recipe.where)
-        return _vectorised(vector, copies, understood, masked=understood.is_masked_by(vector.reset(seed=seed)[1]))
+        return _vectorised(
+            vector, copies, understood, masked=understood.is_masked_by(first_reset(vector, seed, recipe.where)[1])
+        )
     first = recipe.simulator()
     understood = _understood(first.observation_space, first.action_space, recipe.where)
     raw, info = first_reset(first, seed, recipe.where)
@@ -68,7 +70,7 @@ def from_recipe(recipe: Recipe, copies: int, seed: int) -> Environment:
     may_be_native = understood.observations.is_one_plain_array or recipe.demands_native
     vector = native_vector(recipe, first, copies) if may_be_native else None
     if vector is not None:
-        masked = understood.is_masked_by(vector.reset(seed=seed)[1])
+        masked = understood.is_masked_by(first_reset(vector, seed, recipe.where)[1])
         if masked or not understood.is_masked_by(info):
             first.close()
             return _vectorised(vector, copies, understood, masked=masked)

@@ -21,7 +21,7 @@ from envs._gymnasium_pictures import frames_per_second, picture
 from envs._parallel import Parallel, Values, parallel_of
 from envs._pettingzoo_names import what_to_do
 from envs._pettingzoo_teams import Team, teams_of
-from envs._returned_values import SimulatorError, one_flag, one_number
+from envs._returned_values import SimulatorError, checked_info, one_flag, one_number
 from srlhpc.environment import Array, BoolArray, Environment, EpisodeTracker, KindStep, Spaces, Step, empty_kind_step
 from srlhpc.objects import UserError
 from srlhpc.specs.modules import EnvironmentSettings
@@ -216,7 +216,7 @@ class PettingZooEnvironment(Environment):
                 array[place] = 0
 
     def _write_mask(self, seat: _Seat, place: tuple[int, int], raw: Any, info: Mapping[str, Any] | None) -> None:
-        source = raw if seat.team.mask_in_observation else info
+        source = raw if seat.team.mask_in_observation else checked_info({} if info is None else info)
         mask = None if source is None else source.get(MASK)
         if seat.now.action_masks is not None:
             acts = bool(seat.now.valid[place])

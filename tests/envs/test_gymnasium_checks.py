@@ -48,6 +48,12 @@ WRONG_OBSERVATIONS = [
     (spaces.Dict(a=spaces.Box(-1, 1, (2,))), {"a": np.zeros(1)}, r"observation 'a' is of another shape: \(1,\)"),
     (spaces.Dict(a=spaces.Dict(b=spaces.Discrete(2))), {"a": {"b": 2}}, "observation 'a.b' is 2, which is not in"),
     (spaces.Dict(a=spaces.Dict(b=spaces.Discrete(2))), {"a": {}}, "'a.b' of its space is missing: .* only nothing"),
+    (None, np.ma.array([0.0, 0.0, 9.0], mask=[0, 0, 1]), "the observation is a masked array"),
+    (None, [0.0, 0.0, np.ma.masked], "the observation is a masked array"),
+    (spaces.Discrete(4), np.ma.array(1, mask=True), "the observation is a masked array"),
+    (spaces.MultiDiscrete([2, 3]), np.ma.array([1, 2], mask=[1, 0]), "the observation is a masked array"),
+    (None, np.array([0.0, -1e300, np.nan]), r"has -1e\+300 at \[1\], too large for float32, which ends at 3.4e"),
+    (spaces.Dict(a=spaces.Box(-np.inf, np.inf, (), np.float64)), {"a": 1e39}, "observation 'a' is 1e.39, too large"),
     (spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)]), (1,), "'1' of its space is missing: .* tuple"),
 ]  # fmt: skip
 
@@ -131,6 +137,11 @@ def test_reward_of_one_number_is_taken_whatever_its_shape(reward: Any) -> None:
         ((1.0, False, "no"), "truncated is 'no'"),
         ((1.0, np.zeros(2, bool), False), r"terminated is of shape \(2,\) bool"),
         ((1.0, 2, False), "terminated is 2"),
+        ((10**400, False, False), "the reward is a whole number, too large for float32"),
+        ((-(10**5000), False, False), "the reward is a whole number, too large for float32"),
+        ((-1e300, False, False), r"the reward is -1e\+300 \(float\), too large for float32"),
+        ((np.ma.masked, False, False), "the reward is a masked array"),
+        ((1.0, np.ma.masked, False), "terminated is a masked array"),
     ],
 )
 def test_wrong_outcome_is_refused(ends: Any, complaint: str) -> None:
@@ -147,6 +158,10 @@ def test_wrong_outcome_is_refused(ends: Any, complaint: str) -> None:
         ("shows", lambda _, copies: np.zeros((copies, 3), complex), "another kind of number"),
         ("rewards", lambda _, __: 1.0, "rewards has shape"),
         ("rewards", lambda _, copies: np.zeros((copies, 1)), "rewards has shape"),
+        ("shows", lambda _, copies: np.full((copies, 3), 1e300), r"of all copies has 1e\+300 at \[0, 0\], too large"),
+        ("shows", lambda _, copies: np.ma.zeros((copies, 3)), "observation of all copies is a masked array"),
+        ("rewards", lambda _, copies: np.full(copies, 1e300), r"rewards has 1e\+300 at \[0\], too large for float32"),
+        ("rewards", lambda _, copies: np.ma.zeros(copies), "rewards is a masked array"),
         ("terminated", lambda _, __: False, "terminated has shape"),
         ("terminated", lambda _, copies: np.zeros(copies), "terminated has shape .* float64"),
     ],
@@ -156,3 +171,25 @@ def test_vector_that_does_not_return_one_value_a_copy_is_refused(
 ) -> None:
     with pytest.raises(SimulatorError, match=complaint):
         play(told_vector(copies, **{part: wrong}))
+
+
+@pytest.mark.parametrize("info", [None, [], "text"])
+def test_info_that_is_no_mapping_is_named(info: Any) -> None:
+    complaint = "its info is .*, expected a mapping, as Gymnasium's reset and step return it"
+    with pytest.raises(SimulatorError, match=f"copy 0: {complaint}"):
+        play(told(informs=lambda time: info if time else {}))
+    with pytest.raises(SimulatorError, match=complaint):
+        play(told_vector(informs=lambda time, _: info if time else {}))
+
+
+def test_first_info_of_a_vector_that_is_no_mapping_is_named() -> None:
+    with pytest.raises(UserError, match="its reset does not return an observation and a mapping"):
+        told_vector(informs=lambda _, __: None)
+
+
+def test_numbers_that_are_not_finite_are_left_to_the_check_of_all_steps() -> None:
+    environment = told(shows=lambda _: np.array([0.0, np.inf, np.nan]), ends=lambda _: (-np.inf, False, False))
+    environment.reset(0)
+    now = environment.step({"agent": np.zeros((2, 1), int)}).kinds["agent"]
+    assert np.isfinite(now.observations["obs"][0, 0]).tolist() == [True, False, False]
+    assert now.rewards.tolist() == [[-np.inf]] * 2

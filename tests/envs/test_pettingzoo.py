@@ -384,6 +384,8 @@ def test_wrong_return_of_reset_is_refused_before_the_start(change: Any, complain
         (instead(1, {"a_0": np.zeros(2)}), r"the reward of 'a_0' is of shape \(2,\) float64"),
         (instead(3, {"a_1": "no"}), "truncation of 'a_1' is 'no'"),
         (instead(0, {"a_1": np.zeros((1, 3))}), r"agent 'a_1': the observation is of another shape: \(1, 3\)"),
+        (instead(1, {"a_0": 10**400}), "the reward of 'a_0' is a whole number, too large for float32"),
+        (instead(4, {"a_1": ["text"]}), r"agent 'a_1': its info is \['text'\] \(list\), expected a mapping"),
         (names_a_stranger, "agents has agent 'b_7'"),
     ],
 )
