@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from envs._choices import require_few_choices
 from srlhpc.environment import ActionSpace, Array, Continuous, Discrete, MultiDiscrete
 from srlhpc.objects import UserError
 
@@ -65,6 +66,8 @@ def action_codec(space: Any, where: str, remedy: str = "turn it into one of them
                 f"{where}: action space {type(space).__name__} is not understood; known are Discrete, MultiDiscrete, "
                 f"MultiBinary and Box; {remedy}"
             )
+    advice = "split it into the digits of a MultiDiscrete, or make it a Box, by a wrapper of yours"
+    require_few_choices(codec.space.mask_size, f"{where}: its action space {type(space).__name__}", advice)
     if codec.space.array.shape == (0,):
         raise UserError(f"{where}: action space {space} has no dimension, so there is nothing to decide")
     return codec

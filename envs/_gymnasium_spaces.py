@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from envs._choices import require_few_choices
 from envs._observation_checks import ArrayCheck, ChoiceCheck, missing_part
 from envs._returned_values import SimulatorError
 from srlhpc.environment import Array, ArraySpec
@@ -20,6 +21,7 @@ from srlhpc.objects import UserError
 log = logging.getLogger(__name__)
 
 REMEDY = "turn it into one of them with a wrapper"
+_AS_NUMBERS = "show it as a Box of numbers, such as digits, in the environment or by a wrapper of yours"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ def observation_keys(space: Any, where: str, remedy: str = REMEDY) -> Observatio
     for path, part in parts.items():
         name = _name(path)
         if name in keys:
-            raise UserError(f"{where}: two observations would be called '{name}'; {remedy}")
+            raise UserError(
+                f"{where}: two observations would be called '{name}', {_place(keys[name].path)} and {_place(path)}; "
+                "rename one, in the environment or by a wrapper of yours"
+            )
         key = _observation_key(part, where, f"observation '{name}'" if path else "the observation", remedy)
         keys[name] = replace(key, path=path)
     if not any(math.prod(key.spec.shape) for key in keys.values()):
@@ -108,6 +113,10 @@ def observation_keys(space: Any, where: str, remedy: str = REMEDY) -> Observatio
 
 def _name(path: tuple[Any, ...]) -> str:
     return ".".join(str(step) for step in path) or "obs"
+
+
+def _place(path: tuple[Any, ...]) -> str:
+    return "".join(f"[{step!r}]" for step in path)
 
 
 def _parts(space: Any, path: tuple[Any, ...] = ()) -> tuple[dict[tuple[Any, ...], Any], list[tuple[Any, ...]]]:
@@ -154,8 +163,12 @@ def _observation_key(space: Any, where: str, name: str, remedy: str) -> Observat
         case spaces.Box() | spaces.MultiBinary():
             return _plain(space, name, "float32")
         case spaces.Discrete():
+            require_few_choices(int(space.n), f"{where}, {name}: its space Discrete", _AS_NUMBERS)
             return _one_hot(np.array([space.n]), np.array([space.start]), ChoiceCheck(space, name))
         case spaces.MultiDiscrete():
+            require_few_choices(
+                sum(space.nvec.reshape(-1).tolist()), f"{where}, {name}: its space MultiDiscrete", _AS_NUMBERS
+            )
             check = ArrayCheck(space, name, "float32", always=True)
             return _one_hot(space.nvec.reshape(-1), space.start.reshape(-1), check)
     raise UserError(

@@ -13,6 +13,7 @@ import numpy as np
 
 from envs._action_masks import MASK, has_masks, split_mask
 from envs._gymnasium_actions import ActionCodec, action_codec
+from envs._gymnasium_declared import declared_spaces
 from envs._gymnasium_making import Recipe, Wrapper
 from envs._gymnasium_simulators import Looped, Vectorised
 from envs._gymnasium_spaces import ObservationKeys, observation_keys
@@ -22,9 +23,14 @@ from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import Array, Environment, Step
 from srlhpc.specs.modules import EnvironmentSettings
 
-_REMEDY = (
+_FLATTEN_REMEDY = (
     "turn it into one of them, as in environment: {..., wrappers: [gymnasium.wrappers.FlattenObservation]}, or by a "
     "wrapper of yours: wrappers: ['my_lab.wrappers:Numbers']"
+)
+
+_OWN_REMEDY = (
+    "turn it into one of them by a gymnasium.ObservationWrapper of yours, as in environment: {..., wrappers: "
+    "['my_lab.wrappers:Numbers']}"
 )
 
 _ACTION_REMEDY = (
@@ -58,12 +64,12 @@ def build(settings: Settings, copies: int, seed: int, render: bool = False) -> E
 def from_recipe(recipe: Recipe, copies: int, seed: int) -> Environment:
     """`copies` copies of a registered environment; errors as in `build`."""
     if (vector := vector_only(recipe, copies)) is not None:
-        understood = _understood(vector.single_observation_space, vector.single_action_space, recipe.where)
+        understood = _understood(*declared_spaces(vector, recipe.where, "single_"), recipe.where)
         return _vectorised(
             vector, copies, understood, masked=understood.is_masked_by(first_reset(vector, seed, recipe.where)[1])
         )
     first = recipe.simulator()
-    understood = _understood(first.observation_space, first.action_space, recipe.where)
+    understood = _understood(*declared_spaces(first, recipe.where), recipe.where)
     raw, info = first_reset(first, seed, recipe.where)
     understood.observations.check(raw, recipe.where)
     # Other observations are no faster in a vector.
@@ -95,7 +101,18 @@ class _Understood(NamedTuple):
 def _understood(observation_space: Any, action_space: Any, where: str) -> _Understood:
     codec = action_codec(action_space, where, _ACTION_REMEDY)
     shown, mask_in_observation = split_mask(observation_space, codec.space, where)
-    return _Understood(observation_keys(shown, where, _REMEDY), codec, mask_in_observation)
+    # Flattened, a mask would be an observation as others are.
+    flattens = not mask_in_observation and _becomes_a_box(shown)
+    keys = observation_keys(shown, where, _FLATTEN_REMEDY if flattens else _OWN_REMEDY)
+    return _Understood(keys, codec, mask_in_observation)
+
+
+def _becomes_a_box(space: Any) -> bool:
+    """Whether FlattenObservation makes numbers of it: not of graphs and sequences, nor of spaces it does not know."""
+    try:
+        return bool(getattr(space, "is_np_flattenable", False))
+    except NotImplementedError:
+        return False
 
 
 def _vectorised(vector: Any, copies: int, understood: _Understood, *, masked: bool) -> Environment:

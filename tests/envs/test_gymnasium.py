@@ -234,8 +234,10 @@ def test_bounds_are_never_exceeded_by_rounding() -> None:
         (spaces.Dict({"mission": spaces.Text(5)}), "has no numbers to learn from"),
         (
             spaces.Dict({"a.b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(2)})}),
-            "two observations would be called 'a.b'",
+            r"two observations would be called 'a\.b', \['a'\]\['b'\] and \['a\.b'\]; rename one",
         ),
+        (spaces.Discrete(3 * 10**9), "the observation: its space Discrete has 3,000,000,000 choices.* 1,000,000: show"),
+        (spaces.Dict({"n": spaces.MultiDiscrete([2**62, 2**62, 2])}), "observation 'n': its space Multi.* choices"),
     ],
 )
 def test_observation_space_that_does_not_fit_is_refused(space: Any, complaint: str) -> None:

@@ -139,3 +139,14 @@ def test_action_space_without_a_dimension_is_refused(space: Any) -> None:
 def test_kinds_of_spaces_stay_what_they_were() -> None:
     assert action_codec(spaces.Box(0, 3, (1,), np.int64), "here").space == Continuous(1)
     assert action_codec(spaces.MultiBinary(2), "here").space == MultiDiscrete((2, 2))
+
+
+@pytest.mark.parametrize("space", [spaces.Discrete(3 * 10**9), spaces.MultiDiscrete([600_000, 600_000])])
+def test_more_choices_than_a_network_can_have_outputs_for_are_refused(space: Any) -> None:
+    words = f"here: its action space {type(space).__name__} has [0-9,]+ choices"
+    with pytest.raises(UserError, match=f"{words}, .*; possible are 1,000,000: split it into the digits"):
+        action_codec(space, "here")
+
+
+def test_digits_of_a_large_number_are_taken() -> None:
+    assert action_codec(spaces.MultiDiscrete([1000, 1000, 3000]), "here").space == MultiDiscrete((1000, 1000, 3000))
