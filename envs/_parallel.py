@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envs._gymnasium_declared import place_of_class
 from envs._returned_values import SimulatorError
 from srlhpc.objects import UserError
 
 Values = Mapping[str, Any]
 """By agent."""
 
+_SPACES = ("observation_space", "observation_spaces", "action_space", "action_spaces")
+"""Methods, and what PettingZoo's own look into."""
 _RESET = ("observations", "infos")
 _STEP = ("observations", "rewards", "terminations", "truncations", "infos")
 
@@ -65,13 +68,21 @@ class Parallel:
             raise SimulatorError("it has no list `agents` of those that are in the game")
         return [self._name(agent, "agents") for agent in agents]
 
-    def spaces(self) -> list[tuple[str, tuple[Any, Any]]]:
-        """Every agent's observation and action space."""
+    def spaces(self, where: str) -> list[tuple[str, tuple[Any, Any]]]:
+        """Every agent's observation and action space. Raises UserError where the simulator has none."""
         simulator = self.simulator
-        return [
-            (name, (simulator.observation_space(agent), simulator.action_space(agent)))
-            for name, agent in self._agents.items()
-        ]
+        try:
+            return [
+                (name, (simulator.observation_space(agent), simulator.action_space(agent)))
+                for name, agent in self._agents.items()
+            ]
+        except AttributeError as error:
+            if error.name not in _SPACES:
+                raise
+            raise UserError(
+                f"{where}: {place_of_class(type(error.obj))} has no {error.name}; give it the methods "
+                "observation_space(agent) and action_space(agent)"
+            ) from error
 
     def _name(self, agent: Any, where: str) -> str:
         name = self._names.get(agent)

@@ -35,9 +35,9 @@ class Group:
     agents: list[str]
 
 
-def _groups(parallel: Parallel) -> list[Group]:
+def _groups(parallel: Parallel, where: str) -> list[Group]:
     groups: list[Group] = []
-    for name, (seen, actions) in parallel.spaces():
+    for name, (seen, actions) in parallel.spaces(where):
         group = next((group for group in groups if (group.seen, group.actions) == (seen, actions)), None)
         if group is None:
             groups.append(Group(seen, actions, [name]))
@@ -57,7 +57,7 @@ def teams_of(parallel: Parallel, seed: int, where: str) -> list[Team]:
     except SimulatorError as error:
         raise UserError(f"{where}, reset: {error}") from None
     teams: list[Team] = []
-    for group in _groups(parallel):
+    for group in _groups(parallel, where):
         name = _kind_name(group.agents, [team.kind.name for team in teams])
         there = f"{where}, kind '{name}' ({', '.join(group.agents[:3])}{', ...' if len(group.agents) > 3 else ''})"
         codec = action_codec(group.actions, there)

@@ -397,6 +397,22 @@ def test_wrong_return_of_step_names_the_copy(change: Any, complaint: str) -> Non
         environment.step({"a": np.zeros((2, 2), int)})
 
 
+@pytest.mark.filterwarnings("ignore:Your environment should override")
+def test_missing_space_is_told_with_the_class_of_the_user() -> None:
+    from pettingzoo import ParallelEnv
+
+    class Spaceless(ParallelEnv[str, Any, Any]):
+        agents = possible_agents = ["a_0"]  # noqa: RUF012
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:  # noqa: ARG002
+            return {"a_0": np.zeros(3)}, {"a_0": {}}
+
+    with pytest.raises(
+        UserError, match=r"'x': .*Spaceless \(.*test_pettingzoo.py:\d+\) has no observation_spaces; give"
+    ):
+        from_simulators([Spaceless()], 0, "environment 'x'")
+
+
 def test_reward_of_one_number_is_taken_whatever_its_shape() -> None:
     change = instead(1, {"a_0": np.array([2.0]), "a_1": np.array([[3]])})
     environment = from_simulators([Wrong("step", change)], 0, "environment 'x'")
