@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import os
@@ -45,6 +46,20 @@ def start_simulators() -> None:
         threading.Event().wait()
 
 
+def cancel() -> None:
+    raise asyncio.CancelledError
+
+
+def panic() -> None:
+    """As extensions in Rust do: a BaseException of its own."""
+    raise type("PanicException", (BaseException,), {})("index out of bounds")
+
+
+def clear_and_start() -> None:
+    os.environ.clear()
+    start_simulators()
+
+
 DEEDS: Mapping[str, Callable[[], Any]] = {
     "nothing": lambda: None,
     "ignores": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
@@ -56,6 +71,9 @@ DEEDS: Mapping[str, Callable[[], Any]] = {
     "interrupts itself": lambda: interrupt(0, None),
     "raises": lambda: [][0],
     "starts": start_simulators,
+    "clears its variables and starts": clear_and_start,
+    "is cancelled": cancel,
+    "panics": panic,
 }
 
 

@@ -39,7 +39,9 @@ def _group(plan: Plan, role: RolePlan, place: int, wiring: Wiring) -> Group:
     module = load_module(spec.environment.factory, "envs")
     try:
         environment = module.build(spec.environment, copies=spec.actors.environments, seed=seed(0))
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise StepError(
             f"environment {spec.environment.factory} cannot be built on rank {role.rank} ({role.label}): "
             f"{raised(error)}"

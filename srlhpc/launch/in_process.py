@@ -109,7 +109,8 @@ class SerialForeman:
         try:
             yield
         finally:
-            del os.environ[ATTEMPT_VARIABLE]
+            # The environment may have cleared them all.
+            os.environ.pop(ATTEMPT_VARIABLE, None)
             kill_processes_of(self._attempt.folder)
             # The environment variables that the kernel shows of a forked process are those that this one began with.
             for pid in children() - before:

@@ -184,7 +184,9 @@ class Actor(Role):
         for group in self._groups:
             try:
                 group.begin(start)
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 raise StepError(f"{self._where}, group {group.number}, reset: {raised(error)}") from error
 
     def poll(self) -> bool:
@@ -212,7 +214,9 @@ class Actor(Role):
     def _step(self, group: Group) -> None:
         try:
             step = group.step(self._time)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             where = f"{self._where}, group {group.number}, step {group.steps + 1}"
             raise StepError(f"{where}: {raised(error)}") from error
         self._steps_acted += group.environment.copies

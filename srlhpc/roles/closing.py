@@ -28,7 +28,9 @@ def close(environment: Environment, where: str) -> None:
             environment.close()
     except _LateError:
         log.warning("%s: its close() did not end within %g s", where, CLOSE_SECONDS)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         log.warning("%s: its close() failed: %s", where, raised(error))
 
 

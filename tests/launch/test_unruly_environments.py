@@ -50,7 +50,21 @@ def test_environment_that_leaves_is_a_failure_with_its_cause_and_is_closed(tmp_p
         assert diary.read_text() == "closed\n" * 2
 
 
-@pytest.mark.parametrize("deed", ["raises", "exits"])
+@pytest.mark.parametrize("at", ["build", "reset", "step"])
+@pytest.mark.parametrize(("deed", "cause"), [("is cancelled", "CancelledError"), ("panics", "PanicException: index")])
+def test_what_is_no_exception_of_the_usual_kind_is_told_as_others_are(
+    tmp_path: Path, deed: str, cause: str, at: str
+) -> None:
+    code, attempt = run(tmp_path, deed=deed, at=at)
+    message = failures(attempt)[0].message
+    assert (code, (read_json(attempt.end) or {})["reason"]) == (1, "environment")
+    assert "environment tests.unruly_environment" in message
+    assert "on rank 0 (actor-0)" in message
+    assert ({"build": "cannot be built", "reset": "reset: ", "step": "step 1: "}[at]) in message
+    assert cause in message
+
+
+@pytest.mark.parametrize("deed", ["raises", "exits", "is cancelled"])
 def test_close_that_fails_changes_no_end(tmp_path: Path, deed: str, caplog: pytest.LogCaptureFixture) -> None:
     code, _ = run(tmp_path, deed=deed, at="close")
     assert code == 0
@@ -70,13 +84,20 @@ def test_close_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, caplog: p
     assert signal.getsignal(signal.SIGALRM) == before
 
 
-def test_processes_that_an_environment_leaves_are_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("deed", ["starts", "clears its variables and starts"])
+def test_processes_that_an_environment_leaves_are_killed(
+    tmp_path: Path, deed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = children()
-    code, attempt = run(tmp_path, deed="starts", at="build")
+    with monkeypatch.context() as variables:
+        # Whatever the environment does to it, the other tests have theirs again.
+        for name, value in os.environ.items():
+            variables.setenv(name, value)
+        code, attempt = run(tmp_path, deed=deed, at="build")
     assert code == 0
     assert processes_of(attempt.folder) == []
     for pid in children() - before:
-        os.waitpid(pid, 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
