@@ -331,6 +331,7 @@ def options_of_sbatch() -> Iterator[Bad]:
     ours += (
         "|partition: cpu|time: 5|requeue: true|no-requeue: true|signal: USR1|job-name: x|uid: 0|gid: 0|chdir: /|mem: 1"
     )
+    ours += "|clusters: elsewhere"
     ours += (
         "|arra: 1-9|hol: true|depend: 'afterok:1'|beg: tomorrow|wai: true|tes: true|part: cpu|n: 4|N: 2|p: cpu|H: true"
     )
@@ -344,7 +345,7 @@ def options_of_sbatch() -> Iterator[Bad]:
     for option in ours.split("|"):
         yield Bad("profile.yaml:2", f"roles: {{default: {{partition: cpu}}}}\nsbatch: {{{option}}}\n")
     theirs = "no-such-option: 1|reservation: nowhere|nodelist: nowhere|licenses: 'moon:1'|mail-type: NEVER"
-    theirs += "|deadline: yesterday|clusters: elsewhere|tmp: 999999999|gpus-per-task-x: 1|nodefile: /nowhere"
+    theirs += "|deadline: yesterday|tmp: 999999999|gpus-per-task-x: 1|nodefile: /nowhere"
     theirs += "|export-file: /nowhere|exclude: 'cpu[1-2]'|threads-per-core: abc|acctg-freq: abc|mincpus: 9999"
     for option in theirs.split("|"):
         yield Bad("What to do", f"roles: {{default: {{partition: cpu}}}}\nsbatch: {{{option}}}\n")
