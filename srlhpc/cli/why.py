@@ -111,6 +111,8 @@ def _without_failure(paths: RunPaths, state: Mapping[str, Any], words: Sequence[
     elif state["reason"] == "checkpoint":
         yield message
         yield "what to do: make room there (or name checkpoint_spare in the cluster profile), then resume"
+    elif state["reason"] == "killed" and not state["slurm_job"] and _is_serial(paths):
+        yield from _serial_killed(message)
     elif state["reason"] == "killed":
         yield from _killed(message, words, last_words(paths, state["slurm_job"]) if state["slurm_job"] else None)
     else:
@@ -213,3 +215,16 @@ def _killed(message: str, words: Sequence[str], said: BatchWords | None) -> Iter
         yield "no rank has written a failure"
         yield "what to do: this comes from `kill -9`, from a machine that went down, or from the kernel when memory"
         yield "  runs out (`dmesg | grep -i oom` tells); then use fewer ranks, fewer copies or a smaller batch"
+
+
+def _is_serial(paths: RunPaths) -> bool:
+    attempt = paths.last_attempt()
+    return attempt is not None and bool((read_json(attempt.attempt) or {}).get("serial"))
+
+
+def _serial_killed(message: str) -> Iterator[str]:
+    """The process of a serial run, in which the environment plays too, ended without a word."""
+    yield message
+    yield "the environment ended it (`os._exit`, `os.abort`, a timer), its native code crashed, or it was `kill -9` or"
+    yield "  the kernel when memory ran out (`dmesg | grep -i oom` tells)"
+    yield "what to do: resume with the variable PYTHONFAULTHANDLER=1, which shows where native code crashes"

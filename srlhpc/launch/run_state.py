@@ -163,5 +163,7 @@ def _ending(
     end = read_json(attempt.end) or read_json(attempt.outcome)
     if end:
         return str(end.get("state")), end.get("reason"), end.get("message")
-    killed_after = f" after {status['updates']} updates" if status.get("updates") else ""
-    return "failed", "killed", f"everything was killed{killed_after}, the foreman included"
+    after = f" after {status['updates']} updates" if status.get("updates") else ""
+    if (started or {}).get("serial"):
+        return "failed", "killed", f"its process ended without a word{after}"
+    return "failed", "killed", f"everything was killed{after}, the foreman included"

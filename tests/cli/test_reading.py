@@ -167,6 +167,17 @@ def test_why_when_everything_was_killed_then_what_that_means(tmp_path: Path, cal
     assert "kill -9" in out
 
 
+def test_why_when_a_serial_run_ended_without_a_word_then_the_environment_is_named_too(
+    tmp_path: Path, call: Call
+) -> None:
+    paths = written_run(tmp_path, "mine")
+    write_json(last(paths).attempt, {"serial": True, "ranks": 1, "checkpoint": None})
+    hold(paths, dead())
+    out = call("why", "mine")[1]
+    assert "its process ended without a word after 4 updates" in out
+    assert all(cause in out for cause in ("os._exit", "native code", "kill -9", "memory"))
+
+
 def test_logs_when_all_then_each_with_its_name(tmp_path: Path, call: Call) -> None:
     written_run(tmp_path, "mine")
     out = call("logs", "mine")[1]
