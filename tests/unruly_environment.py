@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from signal import signal as imported_by_name
 from typing import Any, Literal
@@ -60,6 +61,12 @@ def clear_and_start() -> None:
     start_simulators()
 
 
+def leave_threads() -> None:
+    """One that never ends, and one of a pool, which Python waits for elsewhere."""
+    threading.Thread(target=threading.Event().wait, name="viewer").start()
+    ThreadPoolExecutor(thread_name_prefix="pool").submit(threading.Event().wait)
+
+
 DEEDS: Mapping[str, Callable[[], Any]] = {
     "nothing": lambda: None,
     "ignores": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
@@ -70,6 +77,7 @@ DEEDS: Mapping[str, Callable[[], Any]] = {
     "exits": lambda: sys.exit(0),
     "interrupts itself": lambda: interrupt(0, None),
     "raises": lambda: [][0],
+    "leaves threads": leave_threads,
     "starts": start_simulators,
     "clears its variables and starts": clear_and_start,
     "is cancelled": cancel,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 import srlhpc
+from srlhpc.cli.leaving import leave
 from srlhpc.cli.output import OutputError, drop_output, prepare_output
 from srlhpc.data.full_disk import is_full
 from srlhpc.objects import ClusterError, UserError, did_you_mean
@@ -117,7 +118,14 @@ def main() -> None:
     prepare_output()
     # Modules that a job names may lie in the working directory, where the ranks (`python -m`) find them too.
     sys.path.append(os.getcwd())
-    sys.exit(run_command_line())
+    try:
+        code = run_command_line()
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    leave(code)
 
 
 if __name__ == "__main__":
