@@ -15,7 +15,7 @@ from srlhpc.data.atomic import write_json
 from srlhpc.data.forgiving import read_surely
 from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.earlier_jobs import ended_attempt
-from srlhpc.launch.partitions import read_nodes
+from srlhpc.launch.partitions import NodeState, read_nodes
 from srlhpc.launch.rundir import RunPaths
 from srlhpc.launch.sbatch_text import sbatch_text
 from srlhpc.launch.slurm import SlurmRefused, no_slurm, run_slurm, slurm_is_here
@@ -210,12 +210,20 @@ def start_estimate(text: str, allocation: Allocation) -> str:
         return "not available (no Slurm on this machine)"
     try:
         said = run_slurm(["sbatch", "--test-only"], text=text).stderr
-        nodes = read_nodes() if len(allocation.components) > 1 else []
     except SlurmRefused:
         raise
     except ClusterError as error:
         return f"not available ({str(error).partition('. ')[0].splitlines()[0]})"
     lines = [line.removeprefix("sbatch: ").strip() for line in said.splitlines() if " to start at " in line]
+    nodes = _nodes() if len(allocation.components) > 1 else []
     # Slurm has looked at each part of a heterogeneous job by itself.
     together = [f"not earlier, but all parts start together: the job {outlook(allocation, nodes)}"] if nodes else []
     return "; ".join([*lines, *together]) or "not available (Slurm gives none)"
+
+
+def _nodes() -> list[NodeState]:
+    """All nodes; none where Slurm does not list them, which is no reason to keep back what it has said."""
+    try:
+        return list(read_nodes())
+    except ClusterError:
+        return []

@@ -37,8 +37,8 @@ def cut_short(run: SlurmRun) -> list[int]:
     return [number for number in run.paths.attempt_numbers() if run.end(number).get("reason") == "time_limit"]
 
 
-def wait_for_progress(run: SlurmRun, limits: int) -> None:
-    """Until so many attempts that got further have met their limit; on a busy machine one may meet it before."""
+def meet_limits_and_end(run: SlurmRun, limits: int) -> None:
+    """Until so many attempts that got further have met their limit (a busy machine may need more), then to the end."""
     seen: set[int] = set()
 
     def got_further() -> bool:
@@ -47,6 +47,9 @@ def wait_for_progress(run: SlurmRun, limits: int) -> None:
 
     run.wait(got_further, seconds=900.0)
     run.change(f"stop.updates={newest(run) + 5}")
+    run.wait_for_state("finished", seconds=900.0)
+    # The ranks' word comes first, the foreman's after it.
+    run.wait(lambda: run.end(run.paths.attempt_numbers()[-1]))
 
 
 def curve(run: SlurmRun) -> list[dict[str, Any]]:
@@ -67,8 +70,7 @@ def test_run_that_needs_several_limits_then_a_checkpoint_before_each_and_its_sto
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS, **FAST)
-    wait_for_progress(run, 2)
-    run.wait_for_state("finished", seconds=900.0)
+    meet_limits_and_end(run, 2)
     *before, last = run.paths.attempt_numbers()
     assert cut_short(run) == before
     assert run.end(last)["reason"] == "updates"
@@ -83,8 +85,7 @@ def test_chain_then_each_job_goes_on_and_those_that_find_the_run_finished_end_at
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS, **FAST, chain=6)
-    wait_for_progress(run, 1)
-    run.wait_for_state("finished", seconds=900.0)
+    meet_limits_and_end(run, 1)
     jobs = job_ids(run.paths)
     attempts = run.paths.attempt_numbers()
     assert 2 <= len(attempts) < len(jobs)
