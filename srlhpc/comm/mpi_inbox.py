@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 _FLAGS, _LAST = int(Header.FLAGS), int(Flags.LAST)
 _FLAG_BITS = (1 << SEQUENCE_SHIFT) - 1
 _CANCEL_SECONDS = 0.5
+_FAILED = "a receive failed, so a sender may be dead: %s"
 
 
 class PostedReceives:
@@ -42,8 +43,13 @@ class PostedReceives:
         assert slot not in self._active, "released twice"
         if not self._is_closed:
             self._headers[slot][_FLAGS] = LOST
-            self._persistent[slot].Start()
-            self._active.add(slot)
+            try:
+                self._persistent[slot].Start()
+            except MPI.Exception as error:
+                log.warning(_FAILED, error)
+                self._bury(slot)
+            else:
+                self._active.add(slot)
 
     def completed(self) -> list[int]:
         """Slots whose message is complete; call until empty, since MPICH gives one per call."""
@@ -90,7 +96,7 @@ class PostedReceives:
 
     def _completed_after(self, error: MPI.Exception) -> list[int]:
         """After an error only the requests themselves tell which one failed: it is inactive, with an empty status."""
-        log.warning("a receive failed, so a sender may be dead: %s", error)
+        log.warning(_FAILED, error)
         completed, status = [], MPI.Status()
         for slot in sorted(self._active):
             try:

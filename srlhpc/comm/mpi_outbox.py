@@ -95,12 +95,20 @@ class MpiOutbox(Outbox):
         header[_FLAGS] = flags | self._sequence << SEQUENCE_SHIFT
         header[_SENDER] = self._source
         self._sequence += 1
+        self._under_way.add(message.slot)
+        try:
+            self._start(message, size_bytes)
+        except MPI.Exception as error:
+            # A broken connection can be found out here already. The slot becomes free at the next poll.
+            self._requests[message.slot] = MPI.REQUEST_NULL
+            log.warning(_FAILED, self._target[0], error)
+
+    def _start(self, message: Message, size_bytes: int) -> None:
         if message.slot < len(self._persistent) and size_bytes == self._size_bytes:
             self._persistent[message.slot].Start()
             self._requests[message.slot] = self._persistent[message.slot]
         else:
             self._requests[message.slot] = self._begin([message.buffer, size_bytes, MPI.BYTE], *self._target)
-        self._under_way.add(message.slot)
 
     def _completed(self) -> list[int]:
         if len(self._under_way) <= _FEW:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections import deque
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 _FLAGS, _SENDER = int(Header.FLAGS), int(Header.SENDER)
 _FLAG_BITS = (1 << SEQUENCE_SHIFT) - 1
 _CLOSE_SECONDS = 0.5
+_FAILED = "a receive from rank %d failed, so it may be dead: %s"
 
 
 class MatchedReceives:
@@ -54,14 +56,21 @@ class MatchedReceives:
             except MPI.Exception as error:
                 # Open MPI refuses to look for messages from anybody until the deaths that it knows are acknowledged.
                 log.warning("some sender may be dead: %s", error)
-                self._comm.Ack_failed()
+                with contextlib.suppress(MPI.Exception, NotImplementedError):
+                    self._comm.Ack_failed()
                 return
             if message is None:
                 return
             slot = self._free.popleft()
             self.slots[slot].header[_FLAGS] = LOST
-            self._requests[slot] = message.Irecv([self.slots[slot].buffer, MPI.BYTE])
-            self._active[slot] = self._status.Get_source()
+            source = self._status.Get_source()
+            try:
+                self._requests[slot] = message.Irecv([self.slots[slot].buffer, MPI.BYTE])
+            except MPI.Exception as error:
+                log.warning(_FAILED, source, error)
+                self.give(slot)
+            else:
+                self._active[slot] = source
 
     def abandon(self, rank: int) -> None:
         """The rank is dead: what it had in transfer may never end, so those slots get other memory and are free."""
@@ -82,7 +91,7 @@ class MatchedReceives:
             try:
                 is_over, is_whole = self._requests[slot].Test(self._status), True
             except MPI.Exception as error:
-                log.warning("a receive from rank %d failed, so it may be dead: %s", self._active[slot], error)
+                log.warning(_FAILED, self._active[slot], error)
                 is_over, is_whole = True, False
             if not is_over:
                 continue
