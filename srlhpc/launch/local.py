@@ -166,7 +166,10 @@ def rank_environment(outer: Mapping[str, str], attempt: AttemptPaths, kind: Flav
 
 _ENDED_BY_TERM = """\
   [ -e {until} ] || return 0
-  files=$(grep -oE '/dev/shm/(mpich_|ucx_|sm_segment)[^ ]*$' "/proc/$child/maps" 2>/dev/null)
+  # Stopped, it makes no more of them; a file that it has just made is open, but not mapped yet.
+  kill -STOP "$child" 2>/dev/null
+  files=$({{ cat "/proc/$child/maps"; readlink "/proc/$child/fd/"*; }} 2>/dev/null |
+    grep -oE '/dev/shm/(mpich_|ucx_|sm_segment)[^ ]*$' | sort -u)
   kill -KILL "$child" 2>/dev/null
 """
 

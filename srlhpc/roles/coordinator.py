@@ -388,8 +388,10 @@ class Coordinator(Role):
             "ranks": [rank_entry(record, now) for record in self._liveness.records],
         }
         line = None
-        # Episodes that were told after the last update are in the last line.
-        has_later_episodes = self._ended and self._progress.episodes > self._metrics_episodes
+        # Episodes that were told after the last update are in the last line of a run that has reached its end. One that
+        # is resumed goes on from its last checkpoint, which does not have those that came after it.
+        is_whole = ended is not None and ended.state == "finished"
+        has_later_episodes = is_whole and self._progress.episodes > self._metrics_episodes
         if self._progress.updates > self._metrics_updates or has_later_episodes:
             self._metrics_updates, self._metrics_episodes = self._progress.updates, self._progress.episodes
             line = {"time": time.time(), "attempt": self._attempt, **summary, **timing, **self._progress.details()}

@@ -88,6 +88,13 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
+def _quoted_if_broken(dumper: Dumper, text: str) -> yaml.ScalarNode:
+    """Text with a line break of Unicode's in double quotes, where it is escaped: elsewhere it is read as a space."""
+    style = '"' if any(character in text for character in "\x85\u2028\u2029") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+Dumper.add_representer(str, _quoted_if_broken)
 for _tag, (_pattern, _first) in SCALARS.items():
     for _class in (Loader, Dumper):
         _class.add_implicit_resolver(_tag, _pattern, _first)

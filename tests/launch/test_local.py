@@ -81,9 +81,11 @@ def test_script_when_term_comes_then_its_rank_goes_on_and_that_of_rank_0_takes_n
 def test_script_of_a_rank_that_stands_by_when_term_comes_then_nothing_of_it_stays(
     attempt: AttemptPaths, waits: bool
 ) -> None:
-    mapped, other = (SHARED / f"mpich_shm_test_{os.getpid()}_{name}" for name in ("mapped", "other"))
+    names = ("mapped", "opened", "other")
+    mapped, opened, other = (SHARED / f"mpich_shm_test_{os.getpid()}_{name}" for name in names)
     program = f"""
 import mmap, os, signal
+just_made = open({str(opened)!r}, "w")
 file = open({str(mapped)!r}, "w+b")
 file.truncate(4096)
 memory = mmap.mmap(file.fileno(), 4096)
@@ -98,10 +100,11 @@ while os.path.exists({str(mapped)!r}) and {waits}: signal.pause()
         run_script(attempt, [sys.executable, "-c", program], **how)
         assert attempt.exit(1).read_text().split()[0] == ("137" if waits else "0")
         assert mapped.exists() != waits
+        assert opened.exists() != waits
         assert other.exists()
     finally:
-        mapped.unlink(missing_ok=True)
-        other.unlink(missing_ok=True)
+        for path in (mapped, opened, other):
+            path.unlink(missing_ok=True)
 
 
 def test_script_when_usr1_comes_then_its_rank_goes_on(attempt: AttemptPaths) -> None:

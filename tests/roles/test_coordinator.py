@@ -652,6 +652,19 @@ def test_metrics_end_with_the_episodes_that_were_told_after_the_last_update(tmp_
     assert [line["episodes"] for line in run.metrics] == [0, 1]
 
 
+def test_metrics_of_a_run_that_was_stopped_end_with_its_last_update(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path)
+    run.all_report()
+    run.update(1)
+    run.wait(1)
+    (tmp_path / "control" / "stop").touch()
+    run.wait(1)
+    assert run.report(TRAINER).stop
+    run.report(2, episodes=[episode(1.0)])
+    run.end()
+    assert [line["episodes"] for line in run.metrics] == [0]
+
+
 def test_status_after_the_end_says_how_it_ended(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, {"updates": 1})
     run.update(1)

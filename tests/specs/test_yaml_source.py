@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from srlhpc.objects import UserError
@@ -28,6 +28,8 @@ def lists(data: Any) -> Any:
 
 
 @given(DATA)
+@example("a\x85b")
+@example({"key": ("\u2028", "x\u2029 y")})
 def test_data_when_dumped_and_parsed_then_the_same(data: Any) -> None:
     text = yaml.dump(lists(data), Dumper=Dumper, allow_unicode=True, sort_keys=False)
     assert repr(parse(text, "x.yaml").data) == repr(data)
