@@ -39,10 +39,10 @@ test-mpi-%: venv-test
 
 # A real Slurm cluster on this machine, for the tests marked `slurm`; prints the SLURM_CONF to export.
 slurm-lab:
-	@tests/slurm/lab/start.sh
+	@tests/on_slurm/lab/start.sh
 
 slurm-lab-stop:
-	@tests/slurm/lab/stop.sh
+	@tests/on_slurm/lab/stop.sh
 
 # What srlhpc is compared with, in .venv-rivals; then: python benchmarks/compare_rivals.py
 bench-rivals:

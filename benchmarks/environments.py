@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from srlhpc.environment import Continuous, Spaces
-from srlhpc.objects import load_module
+from srlhpc.import_path import load_module
 
 Stepper = Callable[[int], Any]
 ROWS = 512

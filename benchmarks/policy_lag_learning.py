@@ -24,8 +24,8 @@ import torch
 from policy_lag import TASKS, cell
 
 from srlhpc.environment import Array, Environment, Step
-from srlhpc.objects import load_module
-from srlhpc.roles.progress import EPISODES_IN_MEAN
+from srlhpc.import_path import load_module
+from srlhpc.roles.coordinating.progress import EPISODES_IN_MEAN
 from srlhpc.specs.load import load_experiment
 from tests.algorithms.collecting import Collector, context, finish
 

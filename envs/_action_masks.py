@@ -10,7 +10,7 @@ import numpy as np
 
 from envs._returned_values import SimulatorError, array_of
 from srlhpc.environment import ActionSpace, Array, BoolArray, Continuous, MultiDiscrete
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 MASK = "action_mask"
 ROOM_FOR_LATER = 256

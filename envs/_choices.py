@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 MOST_CHOICES = 1_000_000
 """With a layer of 256 units, a gigabyte of weights."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from envs._choices import require_few_choices
 from srlhpc.environment import ActionSpace, Array, Continuous, Discrete, MultiDiscrete
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 @dataclass(frozen=True)

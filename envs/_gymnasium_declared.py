@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 def declared_spaces(simulator: Any, where: str, prefix: str = "") -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from envs._gymnasium_names import what_to_write_instead
 from envs._gymnasium_packages import what_is_missing
-from srlhpc.objects import UserError, did_you_mean
+from srlhpc.errors import UserError, did_you_mean
 
 Wrapper = str | dict[str, dict[str, Any]]
 """Import path of a class or function, or that and its arguments."""

@@ -16,7 +16,7 @@ from envs._choices import require_few_choices
 from envs._observation_checks import ArrayCheck, ChoiceCheck, missing_part
 from envs._returned_values import SimulatorError
 from srlhpc.environment import Array, ArraySpec
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 from envs._gymnasium_making import Recipe
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from envs._returned_values import SimulatorError
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 _REMEDY = "change it, or wrap it (environment.wrappers: ['my_lab.wrappers:AsGymnasium'])"
 

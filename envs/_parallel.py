@@ -7,7 +7,7 @@ from typing import Any
 
 from envs._gymnasium_declared import place_of_class
 from envs._returned_values import SimulatorError
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 Values = Mapping[str, Any]
 """By agent."""

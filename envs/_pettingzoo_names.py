@@ -6,7 +6,7 @@ import importlib.metadata
 import importlib.util
 import pkgutil
 
-from srlhpc.objects import did_you_mean
+from srlhpc.errors import did_you_mean
 
 _OURS = ("mpe2", "pettingzoo")
 """Packages that our extra `pettingzoo` installs."""

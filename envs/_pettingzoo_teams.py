@@ -13,7 +13,7 @@ from envs._gymnasium_spaces import ObservationKeys, observation_keys
 from envs._parallel import Parallel
 from envs._returned_values import SimulatorError
 from srlhpc.environment import Kind
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 @dataclass(frozen=True)

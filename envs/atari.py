@@ -14,8 +14,8 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import Array, ArraySpec, Discrete, Environment, EpisodeTracker, Step
-from srlhpc.objects import UserError, did_you_mean
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.errors import UserError, did_you_mean
+from srlhpc.specs.named_modules import EnvironmentSettings
 
 FRAMES_PER_SECOND = 60
 FRAMES_PER_STEP = 4

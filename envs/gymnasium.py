@@ -21,7 +21,7 @@ from envs._gymnasium_vectors import native_vector, vector_only
 from envs._old_gym import first_reset
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import Array, Environment, Step
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 
 _FLATTEN_REMEDY = (
     "turn it into one of them, as in environment: {..., wrappers: [gymnasium.wrappers.FlattenObservation]}, or by a "

@@ -8,7 +8,7 @@ from envs import gymnasium as adapter
 from envs._gymnasium_making import Recipe, Wrapper
 from envs._mujoco_log import log_warnings
 from srlhpc.environment import Environment
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 
 
 class Settings(EnvironmentSettings):

@@ -23,8 +23,8 @@ from envs._pettingzoo_names import what_to_do
 from envs._pettingzoo_teams import Team, teams_of
 from envs._returned_values import SimulatorError, checked_info, one_flag, one_number
 from srlhpc.environment import Array, BoolArray, Environment, EpisodeTracker, KindStep, Spaces, Step, empty_kind_step
-from srlhpc.objects import UserError
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.errors import UserError
+from srlhpc.specs.named_modules import EnvironmentSettings
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeInt
 from envs._generators import generator_from_state, generator_state
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import Array, ArraySpec, BoolArray, Discrete, Environment, SavedState, Spaces, Step
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 
 
 class Settings(EnvironmentSettings):

@@ -27,7 +27,7 @@ from srlhpc.environment import (
     Step,
     empty_kind_step,
 )
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 from srlhpc.specs.spec import Spec
 
 KIND = "agent"

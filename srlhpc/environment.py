@@ -35,7 +35,8 @@ missing has zeros there.
 A record is invalid in these two cases only: after an end, and while the agent is not in the game. It brings no reward
 and no end, and estimators (rl/returns.py) need nothing else: the successor of a valid record that ended nothing is the
 next record, and it is valid. So who has no turn for a while stays valid: its action mask allows one choice, to do
-nothing, from which nothing is learnt but the value. Actors refuse steps that say otherwise (roles/record_check.py).
+nothing, from which nothing is learnt but the value. Actors refuse steps that say otherwise
+(roles/acting/record_check.py).
 """
 
 from __future__ import annotations

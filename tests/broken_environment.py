@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pydantic import PositiveInt
 
 from srlhpc.environment import Array, Environment, Spaces, Step
-from srlhpc.launch.seeds import seed_of
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.plan.seeds import seed_of
+from srlhpc.specs.named_modules import EnvironmentSettings
 from tests.scripted import Script, Scripted, scripted_spaces
 
 

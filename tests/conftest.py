@@ -17,7 +17,7 @@ import pytest
 from tests.failing_disk import FailingDisk
 
 REQUIRED = os.environ.get("SRLHPC_TESTS_REQUIRE", "").split()
-LAB_CONFIGURATION = Path(__file__).parent / "slurm" / "lab" / ".state" / "etc" / "slurm.conf"
+LAB_CONFIGURATION = Path(__file__).parent / "on_slurm" / "lab" / ".state" / "etc" / "slurm.conf"
 
 # A busy machine is slow now and then, and a test that fails must fail again.
 hypothesis.settings.register_profile("srlhpc", deadline=None, derandomize=True)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from srlhpc.environment import Array, Environment, SavedState, Spaces, Step
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 from tests.scripted import Script, Scripted, scripted_spaces
 
 

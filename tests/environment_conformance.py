@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from srlhpc.environment import Environment, MultiDiscrete, Spaces
-from srlhpc.objects import load_module, missing_packages
+from srlhpc.import_path import load_module, missing_packages
 from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, random_actions, spoil_invalid
 
 
@@ -238,7 +238,7 @@ class EnvironmentConformance(ContractConformance):
     def test_settings_load_neither_torch_nor_a_simulator(self) -> None:
         heavy = ["torch", "gymnasium", "ale_py", "mujoco", "pettingzoo", "mpe2", "pygame"]
         script = (
-            "import sys; from srlhpc.objects import load_module; "
+            "import sys; from srlhpc.import_path import load_module; "
             f"settings = load_module({self.settings['factory']!r}, 'envs').Settings.model_validate({self.settings!r}); "
             f"settings.spaces(); print([name for name in {heavy} if name in sys.modules])"
         )

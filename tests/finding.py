@@ -20,7 +20,7 @@ from srlhpc.environment import (
     Step,
     empty_kind_step,
 )
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 
 ENTITIES, CHOICES, PLACES = 5, 3, 6
 KEYS: dict[str, Any] = {

@@ -25,7 +25,7 @@ from srlhpc.environment import (
     Step,
     empty_kind_step,
 )
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 
 CHOICES = 4
 End = Literal["terminated", "truncated"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 LAYERS = [
-    "environment objects",
+    "errors",
+    "environment import_path",
     "specs",
     "rl",
     "data",
@@ -18,12 +19,25 @@ LAYERS = [
     "algorithms",
     "comm",
     "roles",
+    "plan",
+    "slurm",
+    "runs",
+    "pictures",
+    "ranks",
+    "evaluation",
     "launch",
+    "doctor",
     "bench",
     "cli",
 ]
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names.split()}
+STRANGERS = {"plan": "rl policies algorithms roles", "slurm": "rl policies algorithms roles comm", "launch": "roles"}
+"""Rooms that a room may not import, though they are lower."""
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "srlhpc").rglob("*.py"))
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -43,13 +57,49 @@ def complaints(module: str, tree: ast.AST) -> list[str]:
             found.append(f"{module} imports {name}; srlhpc never imports an environment, specs name it")
         if name.startswith("srlhpc.") and HEIGHT.get(name.split(".")[1], -1) > HEIGHT.get(layer, -1):
             found.append(f"{module} imports {name}, which is in a higher layer; move what both need down")
+        if name.startswith("srlhpc.") and name.split(".")[1] in STRANGERS.get(layer, "").split():
+            found.append(f"{module} imports {name}; {layer}/ knows nothing of {name.split('.')[1]}/")
     return found
+
+
+def circle(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """The modules of a circle of imports, the first one again at the end; empty if there is none."""
+    done: set[str] = set()
+    way: list[str] = []
+
+    def walk(module: str) -> list[str]:
+        if module in way:
+            return [*way[way.index(module) :], module]
+        if module in done:
+            return []
+        way.append(module)
+        found = next((found for name in sorted(imports[module]) if (found := walk(name))), [])
+        way.pop()
+        done.add(module)
+        return found
+
+    return next((found for module in sorted(imports) if (found := walk(module))), [])
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_imports_of_a_module_point_down(path: Path) -> None:
-    module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-    assert complaints(module, ast.parse((ROOT / path).read_text())) == []
+    assert complaints(module_of(path), ast.parse((ROOT / path).read_text())) == []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    trees = {module_of(path): ast.parse((ROOT / path).read_text()) for path in FILES}
+
+    def modules(module: str) -> set[str]:
+        # `from srlhpc.a import b` means the module a.b, or what a defines.
+        names = (name if name in trees else name.rpartition(".")[0] for name in imported(trees[module]))
+        return {name for name in names if name in trees and name != module and not module.startswith(f"{name}.")}
+
+    assert circle({module: modules(module) for module in trees}) == []
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    assert circle({"a": ["b"], "b": ["c", "d"], "c": [], "d": ["b"]}) == ["b", "d", "b"]
+    assert circle({"a": ["b", "c"], "b": ["c"], "c": []}) == []
 
 
 def test_every_package_of_srlhpc_has_a_layer() -> None:
@@ -57,8 +107,8 @@ def test_every_package_of_srlhpc_has_a_layer() -> None:
 
 
 def test_an_import_of_a_higher_layer_is_found() -> None:
-    assert complaints("srlhpc.rl.bad", ast.parse("from srlhpc.launch.plan import plan")) == [
-        "srlhpc.rl.bad imports srlhpc.launch.plan.plan, which is in a higher layer; move what both need down"
+    assert complaints("srlhpc.rl.bad", ast.parse("from srlhpc.plan.planner import plan")) == [
+        "srlhpc.rl.bad imports srlhpc.plan.planner.plan, which is in a higher layer; move what both need down"
     ]
 
 

@@ -16,7 +16,7 @@ from signal import signal as imported_by_name
 from typing import Any, Literal
 
 from srlhpc.environment import Array, Environment, Spaces, Step
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 from tests.scripted import Script, Scripted, scripted_spaces
 
 

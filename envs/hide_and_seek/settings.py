@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from srlhpc.environment import ArraySpec, Kind, MultiDiscrete, Spaces
-from srlhpc.specs.modules import EnvironmentSettings, Panel
+from srlhpc.specs.named_modules import EnvironmentSettings, Panel
 from srlhpc.specs.spec import Spec, refusal
 
 KIND = "agent"

@@ -8,7 +8,7 @@ from typing import Any
 
 from srlhpc.bench.in_world import Spent, agreed, timed
 from srlhpc.bench.rows import Reference, Row, Spread
-from srlhpc.comm.mpi import MpiWorld
+from srlhpc.comm.mpi.world import MpiWorld
 
 Way = Callable[[int], None]
 """Does so many of whatever it is, on every rank."""

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import srlhpc
 from srlhpc.bench.rows import Row, Spread
 from srlhpc.bench.runs import STEPS_WITHOUT_END, Measure, Window, measure_runs, rates
-from srlhpc.objects import UserError, missing_packages
+from srlhpc.errors import UserError
+from srlhpc.import_path import missing_packages
 from srlhpc.specs.load import load_experiment
 
 _LIMITS = ("updates", "return_mean", "hours")

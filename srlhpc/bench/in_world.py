@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from srlhpc.comm.mpi import MpiWorld, abort, finalize_or_exit, start_mpi
-from srlhpc.comm.mpi_library import MPI
+from srlhpc.comm.mpi.library import MPI
+from srlhpc.comm.mpi.world import MpiWorld, abort, finalize_or_exit, start_mpi
 from srlhpc.data.atomic import write_json
 from srlhpc.roles.role import Backoff, Role, run_roles
 

@@ -19,12 +19,12 @@ from srlhpc.bench.rows import Row
 from srlhpc.bench.streams import LIMIT_SECONDS, has_zeromq, size_text
 from srlhpc.bench.worlds import measured_in_world
 from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
-from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
-from srlhpc.comm.mpi import MpiFabric, MpiWorld
-from srlhpc.comm.mpi_library import MPI
-from srlhpc.comm.node_links import share_links
-from srlhpc.comm.shared_rows import Rows
+from srlhpc.comm.mpi.library import MPI
+from srlhpc.comm.mpi.world import MpiFabric, MpiWorld
+from srlhpc.comm.node.links import share_links
+from srlhpc.comm.node.rows import Rows
+from srlhpc.comm.transport import RankFabric
 from srlhpc.data.blocks import PolicyShapes, reply_layout, request_layout
 from srlhpc.data.layout import Layout
 from srlhpc.environment import ArraySpec, Discrete, Kind

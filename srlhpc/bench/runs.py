@@ -19,9 +19,9 @@ import yaml
 from srlhpc.bench.processes import cpu_seconds, pss_bytes, tree, variable_of
 from srlhpc.bench.rows import Spread
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.local import RANK_VARIABLE
-from srlhpc.launch.rundir import RunPaths
-from srlhpc.objects import ClusterError, UserError
+from srlhpc.errors import ClusterError, UserError
+from srlhpc.runs.paths import RunPaths
+from srlhpc.runs.processes import RANK_VARIABLE
 from srlhpc.specs.child_processes import die_with_parent
 
 log = logging.getLogger(__name__)

@@ -19,12 +19,12 @@ from srlhpc.bench.in_world import poll_until, rank_main
 from srlhpc.bench.rows import Row
 from srlhpc.bench.worlds import measured_in_world
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
-from srlhpc.comm.mpi import MpiFabric, MpiWorld
-from srlhpc.comm.mpi_library import MPI
+from srlhpc.comm.mpi.library import MPI
+from srlhpc.comm.mpi.world import MpiFabric, MpiWorld
 from srlhpc.data.blocks import PolicyShapes, block_layout
 from srlhpc.data.layout import Layout
 from srlhpc.environment import ArraySpec, Discrete, Kind
-from srlhpc.launch.ranks import POOL_SLOTS, SENDING_SLOTS
+from srlhpc.plan.plan import POOL_SLOTS, SENDING_SLOTS
 from srlhpc.roles.role import INFERENCE, STREAM
 
 log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from srlhpc.launch.local import start_mpiexec
-from srlhpc.launch.processes import kill_processes_of
-from srlhpc.launch.rundir import AttemptPaths
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
+from srlhpc.launch.mpiexec import start_mpiexec
+from srlhpc.runs.paths import AttemptPaths
+from srlhpc.runs.processes import kill_processes_of
 
 
 def measured_in_world(module: str, ranks: int, case: Mapping[str, Any], *, limit_seconds: float) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 import zmq
 
 from srlhpc.bench.contest import Way
-from srlhpc.comm.mpi import MpiWorld
-from srlhpc.comm.mpi_library import MPI
+from srlhpc.comm.mpi.library import MPI
+from srlhpc.comm.mpi.world import MpiWorld
 from srlhpc.data.layout import Layout
 
 _QUEUED = 4

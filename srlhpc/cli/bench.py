@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from srlhpc.cli.options import say
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 if TYPE_CHECKING:
     from srlhpc.bench.rows import Row

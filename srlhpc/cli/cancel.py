@@ -13,13 +13,13 @@ from srlhpc.data import mailbox
 from srlhpc.data.atomic import write_json
 from srlhpc.data.forgiving import FileSystemLostError, read_surely
 from srlhpc.data.server_time import age
-from srlhpc.launch.jobs import queued_jobs
-from srlhpc.launch.lease import Holder
-from srlhpc.launch.run_state import is_running, job_ids, run_state
-from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.slurm import SlurmRefused, SlurmSilent, run_slurm
-from srlhpc.launch.slurm_state import RENEWED_SECONDS
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
+from srlhpc.runs.lease import Holder
+from srlhpc.runs.paths import RunPaths
+from srlhpc.runs.state import is_running, job_ids, run_state
+from srlhpc.slurm.commands import SlurmRefused, SlurmSilent, run_slurm
+from srlhpc.slurm.jobs import queued_jobs
+from srlhpc.slurm.state import RENEWED_SECONDS
 
 
 @click.command("cancel")

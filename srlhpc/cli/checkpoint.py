@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 @click.group("checkpoint")

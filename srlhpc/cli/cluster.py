@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from srlhpc.cli.options import say
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 @click.group("cluster")
@@ -23,9 +23,9 @@ def command() -> None:
 def init(name: str | None, output: str | None, force: bool) -> None:
     """Write a first profile from what Slurm reports. NAME: the cluster's, if none is given."""
     from srlhpc.data.atomic import write_atomically
-    from srlhpc.launch.first_profile import first_profile
-    from srlhpc.launch.partitions import read_nodes
-    from srlhpc.launch.slurm import run_slurm
+    from srlhpc.slurm.commands import run_slurm
+    from srlhpc.slurm.first_profile import first_profile
+    from srlhpc.slurm.partitions import read_nodes
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
         raise UserError(f"'{name}' cannot be a profile's name: it may have letters, digits, '.', '_' and '-'")
@@ -52,7 +52,7 @@ def init(name: str | None, output: str | None, force: bool) -> None:
 @click.argument("name")
 def show(name: str) -> None:
     """Print where the roles of profile NAME run, and what is free in each partition."""
-    from srlhpc.launch.partitions import free_table, read_nodes
+    from srlhpc.slurm.partitions import free_table, read_nodes
     from srlhpc.specs.cluster import ROLES, read_cluster
 
     found = read_cluster(name)

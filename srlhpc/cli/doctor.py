@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from srlhpc.cli.options import root_option, say
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 if TYPE_CHECKING:
-    from srlhpc.launch.doctor.findings import Finding
+    from srlhpc.doctor.findings import Finding
 
 MOST_SECONDS = 7 * 24 * 3600.0
 
@@ -34,9 +34,9 @@ MOST_SECONDS = 7 * 24 * 3600.0
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(cluster: str | None, root: str | None, wait_seconds: float, as_json: bool) -> None:
     """Check that runs can work here, or on a cluster: one line each. Exit code 3 if anything is at fault."""
-    from srlhpc.launch.doctor.examination import examine_cluster, examine_here
-    from srlhpc.launch.doctor.findings import worst
-    from srlhpc.launch.runs import runs_root
+    from srlhpc.doctor.examination import examine_cluster, examine_here
+    from srlhpc.doctor.findings import worst
+    from srlhpc.runs.search import runs_root
     from srlhpc.specs.cluster import read_cluster
 
     if not 0 < wait_seconds <= MOST_SECONDS:

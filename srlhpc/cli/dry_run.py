@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from srlhpc.launch.allocation import Allocation
-from srlhpc.launch.allocation_table import resources_table
-from srlhpc.launch.executor import foreman_command, start_estimate
-from srlhpc.launch.rank_map import rank_map
-from srlhpc.launch.ranks import Plan
-from srlhpc.launch.sbatch_text import sbatch_text
+from srlhpc.launch.submission import foreman_command, start_estimate
+from srlhpc.plan.plan import Plan
+from srlhpc.slurm.allocation import Allocation
+from srlhpc.slurm.rank_map import rank_map, resources_table
+from srlhpc.slurm.sbatch import sbatch_text
 from srlhpc.specs.cluster import ClusterProfile
 
 

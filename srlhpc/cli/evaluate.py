@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from srlhpc.cli.options import open_run, root_option, say
-from srlhpc.launch.progress_line import ProgressLine
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
+from srlhpc.runs.progress import ProgressLine
 
 
 @click.command("eval")
@@ -45,11 +45,11 @@ def command(
 
     Progress is on standard error. Exit code 1 if episodes were given up: the numbers are of the others then.
     """
-    from srlhpc.launch.evaluate import evaluate
+    from srlhpc.evaluation import evaluate
 
     paths = open_run(root, run)
     if checkpoint is None:
-        from srlhpc.launch.checkpoints import checkpoint_folder
+        from srlhpc.runs.checkpoints import checkpoint_folder
 
         found = checkpoint_folder(paths).newest_valid()
         if found is None:

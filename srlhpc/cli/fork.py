@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from srlhpc.cli.going_on import go_on, where_options
 from srlhpc.cli.options import open_root, open_run, root_option, say, set_option
-from srlhpc.objects import ClusterError, UserError
+from srlhpc.cli.resuming import go_on, where_options
+from srlhpc.errors import ClusterError, UserError
 
 if TYPE_CHECKING:
-    from srlhpc.launch.rundir import RunPaths
+    from srlhpc.runs.paths import RunPaths
 
 
 @click.command("fork")
@@ -40,9 +40,9 @@ def command(
     The new run counts on from the checkpoint. --set changes its spec.
     """
     from srlhpc.data.atomic import read_json, write_json
-    from srlhpc.launch.checkpoint_fit import check_fit
-    from srlhpc.launch.plan import plan
-    from srlhpc.launch.runs import create_run
+    from srlhpc.plan.planner import plan
+    from srlhpc.runs.checkpoint_fit import check_fit
+    from srlhpc.runs.creation import create_run
     from srlhpc.specs.load import dump_experiment, load_experiment
     from srlhpc.specs.probe import probe_spaces
 
@@ -73,7 +73,7 @@ def _chosen(source: RunPaths, checkpoint: str | None) -> tuple[Path, Mapping[str
         UserError: there is none, or it is not whole.
     """
     from srlhpc.data.checkpoint import read_checkpoint
-    from srlhpc.launch.checkpoints import checkpoint_folder, checkpoint_named
+    from srlhpc.runs.checkpoints import checkpoint_folder, checkpoint_named
 
     folder = checkpoint_folder(source)
     if checkpoint is not None:

@@ -13,9 +13,9 @@ import click
 
 from srlhpc.cli.options import open_run, root_option, say
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.run_state import goes_on
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.objects import UserError, did_you_mean
+from srlhpc.errors import UserError, did_you_mean
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.state import goes_on
 
 
 @click.command("logs")

@@ -14,7 +14,7 @@ import srlhpc
 from srlhpc.cli.leaving import leave
 from srlhpc.cli.output import OutputError, drop_output, prepare_output
 from srlhpc.data.full_disk import is_full
-from srlhpc.objects import ClusterError, UserError, did_you_mean
+from srlhpc.errors import ClusterError, UserError, did_you_mean
 
 COMMANDS = {
     "run": "Train here, with live progress.",

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import click
 
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.runs import find_run, runs_root
-from srlhpc.launch.shared_memory import sweep
+from srlhpc.runs.paths import RunPaths
+from srlhpc.runs.search import find_run, runs_root
+from srlhpc.runs.shared_memory import sweep
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

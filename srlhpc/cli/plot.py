@@ -8,7 +8,8 @@ from typing import Literal
 import click
 
 from srlhpc.cli.options import open_root, root_option, say
-from srlhpc.objects import UserError, missing_packages
+from srlhpc.errors import UserError
+from srlhpc.import_path import missing_packages
 
 
 @click.command("plot")
@@ -35,10 +36,10 @@ def command(
 
     Runs whose specs differ in the seed only become one line, their mean, with a 95 % bootstrap confidence band.
     """
-    from srlhpc.launch.curves import grouped, read_curve
-    from srlhpc.launch.pictures import draw_returns, draw_stages
-    from srlhpc.launch.runs import find_run
-    from srlhpc.launch.stages import read_stages
+    from srlhpc.pictures.curves import grouped, read_curve
+    from srlhpc.pictures.plots import draw_returns, draw_stages
+    from srlhpc.pictures.stages import read_stages
+    from srlhpc.runs.search import find_run
 
     if missing := missing_packages({"matplotlib": "plot"}):
         raise UserError(f"plot needs {missing[0][0]}, which is not installed: pip install 'srlhpc[{missing[0][1]}]'")

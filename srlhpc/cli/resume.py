@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from srlhpc.cli.going_on import check_idle, go_on, where_options
 from srlhpc.cli.options import open_run, root_option, say, set_option
+from srlhpc.cli.resuming import check_idle, go_on, where_options
 
 _LIMITS = ("steps", "updates", "return_mean", "hours")
 
@@ -25,7 +25,7 @@ def command(
     RUN is a name, an id, the start of an id, or `latest`. --set changes its spec from now on, for example stop.steps
     of a run that has finished.
     """
-    from srlhpc.launch.run_state import run_state
+    from srlhpc.runs.state import run_state
     from srlhpc.specs.load import load_experiment
 
     paths = open_run(root, run)

@@ -20,9 +20,9 @@ from srlhpc.cli.output import forgive_output
 def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None, name: str | None) -> None:
     """Train JOB here, with live progress. Ctrl-C writes a checkpoint and ends."""
     from srlhpc.launch.attempt import check_devices, check_launcher, run_attempt
-    from srlhpc.launch.lease import Lease
-    from srlhpc.launch.plan import plan
-    from srlhpc.launch.runs import check_name, create_run
+    from srlhpc.plan.planner import plan
+    from srlhpc.runs.creation import check_name, create_run
+    from srlhpc.runs.lease import Lease
     from srlhpc.specs.load import dump_experiment, load_job
     from srlhpc.specs.probe import probe_spaces
 

@@ -7,7 +7,7 @@ import json
 import click
 
 from srlhpc.cli.options import set_option
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 @click.command("spec")
@@ -30,8 +30,8 @@ def command(job: str | None, overrides: tuple[str, ...], schema: bool, show_plan
     if schema:
         click.echo(json.dumps(job_schema(read.spec if read else None), indent=2))
     elif read and show_plan:
-        from srlhpc.launch.plan import plan
-        from srlhpc.launch.plan_table import plan_table
+        from srlhpc.plan.planner import plan
+        from srlhpc.plan.table import plan_table
         from srlhpc.specs.probe import probe_spaces
 
         with read.naming_places():

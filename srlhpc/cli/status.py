@@ -17,14 +17,14 @@ import click
 
 from srlhpc.cli.options import open_root, root_option, say
 from srlhpc.data.score import EPISODES_IN_MEAN
-from srlhpc.launch.closed_runs import closed_runs
-from srlhpc.launch.jobs import SlurmJobs
-from srlhpc.launch.lag_text import lag_hints, lag_lines
-from srlhpc.launch.progress_line import duration_text
-from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, run_state, silence, silent_ranks
-from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.runs import all_runs, find_run, not_runs
-from srlhpc.launch.timing_text import timing_lines
+from srlhpc.plan.lag_text import lag_hints, lag_lines
+from srlhpc.runs.closed_runs import closed_runs
+from srlhpc.runs.creation import not_runs
+from srlhpc.runs.paths import RunPaths
+from srlhpc.runs.progress import duration_text, timing_lines
+from srlhpc.runs.search import all_runs, find_run
+from srlhpc.runs.state import SAID_BY_STATE, job_ids, run_state, silence, silent_ranks
+from srlhpc.slurm.jobs import SlurmJobs
 
 _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time", "left")
 _FIRST_TO_GO = ("lag", "attempt", "checkpoint", "steps/s", "ranks", "left", "time", "steps", "return")

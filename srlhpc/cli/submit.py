@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from srlhpc.cli.options import open_root, root_option, say, set_option
-from srlhpc.objects import ClusterError, UserError
+from srlhpc.errors import ClusterError, UserError
 
 if TYPE_CHECKING:
-    from srlhpc.launch.allocation import Allocation
-    from srlhpc.launch.rundir import RunPaths
+    from srlhpc.runs.paths import RunPaths
+    from srlhpc.slurm.allocation import Allocation
     from srlhpc.specs.cluster import ClusterProfile
 
 MOST_CHAINED = 100
@@ -39,12 +39,13 @@ def command(
     name: str | None,
 ) -> None:
     """Train JOB on a Slurm cluster: submits, prints the run's id and returns."""
-    from srlhpc.launch.allocation import allocate
-    from srlhpc.launch.executor import check_can_start
-    from srlhpc.launch.node_order import in_node_order
-    from srlhpc.launch.plan import plan
-    from srlhpc.launch.runs import check_name, runs_root
-    from srlhpc.launch.time_limit import minutes_of
+    from srlhpc.launch.submission import check_can_start
+    from srlhpc.plan.planner import plan
+    from srlhpc.runs.creation import check_name
+    from srlhpc.runs.search import runs_root
+    from srlhpc.slurm.allocation import allocate
+    from srlhpc.slurm.node_order import in_node_order
+    from srlhpc.slurm.time_limit import minutes_of
     from srlhpc.specs.cluster import read_cluster
     from srlhpc.specs.load import dump_experiment, load_job
     from srlhpc.specs.probe import probe_spaces
@@ -79,8 +80,8 @@ def command(
 
 
 def _create(folder: Path, name: str | None, job: str, spec_text: str, seed: int) -> RunPaths:
-    from srlhpc.launch.runs import create_run, removed_unless_done, write_code_diff
-    from srlhpc.launch.slurm import NoSlurm, no_slurm, slurm_is_here
+    from srlhpc.runs.creation import create_run, removed_unless_done, write_code_diff
+    from srlhpc.slurm.commands import NoSlurm, no_slurm, slurm_is_here
 
     if not slurm_is_here():
         raise NoSlurm(no_slurm("sbatch"))
@@ -92,8 +93,8 @@ def _create(folder: Path, name: str | None, job: str, spec_text: str, seed: int)
 
 def _submit(paths: RunPaths, allocation: Allocation, profile: ClusterProfile, minutes: int, chain: int) -> list[str]:
     """Submits all jobs of a chain; a run that no job was submitted for is removed again."""
-    from srlhpc.launch.executor import submit_foreman
-    from srlhpc.launch.runs import removed_unless_done
+    from srlhpc.launch.submission import submit_foreman
+    from srlhpc.runs.creation import removed_unless_done
 
     with removed_unless_done(paths):
         ids = [submit_foreman(paths, allocation, profile, minutes=minutes)]

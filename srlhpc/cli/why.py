@@ -9,14 +9,14 @@ import click
 
 from srlhpc.cli.options import open_run, root_option
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.batch_words import BatchWords
-from srlhpc.launch.failures import Failure, advice_for_kind, failures
-from srlhpc.launch.jobs import JobState, SlurmJobs
-from srlhpc.launch.pending_reasons import explained
-from srlhpc.launch.run_state import SAID_BY_STATE, job_ids, last_words, run_state, silent_ranks
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.slurm_words import slurm_words
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
+from srlhpc.runs.batch_output import BatchWords
+from srlhpc.runs.failures import Failure, advice_for_kind, failures
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.slurm_output import slurm_words
+from srlhpc.runs.state import SAID_BY_STATE, job_ids, last_words, run_state, silent_ranks
+from srlhpc.slurm.jobs import JobState, SlurmJobs
+from srlhpc.slurm.pending_reasons import explained
 
 _TRACEBACK_LINES = 15
 _LOG_LINES = 10
@@ -140,9 +140,9 @@ def _waiting(paths: RunPaths, job: JobState | None) -> Iterator[str]:
 
 def _nodes_needed(paths: RunPaths) -> tuple[str | None, str | None]:
     """Why the run's job can never start, and what it waits for; None where that cannot be told."""
-    from srlhpc.launch.allocation import Allocation
-    from srlhpc.launch.partitions import read_nodes
-    from srlhpc.launch.start_outlook import outlook, shortage
+    from srlhpc.slurm.allocation import Allocation
+    from srlhpc.slurm.partitions import read_nodes
+    from srlhpc.slurm.start_outlook import outlook, shortage
 
     written = read_json(paths.allocation)
     try:

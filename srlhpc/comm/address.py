@@ -6,7 +6,7 @@ import socket
 import time
 from typing import NamedTuple
 
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
 
 LOOPBACK = "127.0.0.1"
 

@@ -10,8 +10,8 @@ A slot of an outbox is free again when the receiver has the message in a slot of
 release slows its senders down. Nothing here blocks; nothing moves unless somebody polls. Messages of one outbox arrive
 in order. The first two numbers of every message's header belong to the channel: FLAGS and SENDER.
 
-Three implementations, in process (`comm/inproc.py`), in memory that ranks of a node share (`comm/shared_rows.py`) and
-over MPI (`comm/mpi.py`), pass one conformance suite.
+Three implementations, in process (`comm/inproc.py`), in memory that ranks of a node share (`comm/node/rows.py`) and
+over MPI (`comm/mpi/world.py`), pass one conformance suite.
 """
 
 from __future__ import annotations

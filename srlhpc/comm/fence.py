@@ -23,7 +23,7 @@ def node_fence() -> Fence:
     if platform.machine() in _IN_ORDER:
         return None
     # Imported here: who only reads and writes, as tests and serial runs do, needs no MPI library.
-    from srlhpc.comm.mpi_library import MPI
+    from srlhpc.comm.mpi.library import MPI
 
     window = MPI.Win.Create(None, comm=MPI.COMM_SELF)
     window.Lock_all()

@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, but missing from torch's __all__
 
 from srlhpc.comm.address import Address, listen, reach
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
 
 if TYPE_CHECKING:
-    from srlhpc.comm.mpi import MpiWorld
+    from srlhpc.comm.mpi.world import MpiWorld
 
 JOIN_TIMEOUT = timedelta(minutes=10)
 _COLLECTIVE_TIMEOUT = timedelta(days=1)

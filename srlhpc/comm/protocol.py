@@ -5,7 +5,7 @@
 | BLOCKS | actor | trainer | `block_layout`: fragments of one group for one policy | none | a free slot to start the next fragment | the trainer taking a block into its pool (Ssend) | a dead actor's open fragments are missing, in strict mode counted as lost |
 | REQUESTS | actor | policy server | `request_layout`: observations of one group | REPLIES | the reply (the ring steps other groups meanwhile) | the server, once its version reaches `NEEDS_VERSION` | one outstanding per group and policy |
 | REPLIES | policy server | actor | `reply_layout`: actions, log-probabilities, outputs, version, state if wanted | none | nothing | - | never sent to a dead actor |
-| GRANT_REQUESTS | actor | trainer | header: group, what it holds | GRANTS | the grant, before it starts a fragment (only where the lag is limited), and only if all that it holds comes before in the order of policies (`roles/acquisition.py`) | an update, or fragments that were dropped; at once if it must not wait | parked at the trainer |
+| GRANT_REQUESTS | actor | trainer | header: group, what it holds | GRANTS | the grant, before it starts a fragment (only where the lag is limited), and only if all that it holds comes before in the order of policies (`comm/acquisition.py`) | an update, or fragments that were dropped; at once if it must not wait | parked at the trainer |
 | GRANTS | trainer | actor | header: needs_version | none | nothing | - | - |
 | PULLS | subscriber | policy's first trainer | header: have version | PARAMETERS | nothing: it goes on with what it has | - | one outstanding per subscriber |
 | PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector, version | none | nothing | - | newest wins, versions may be skipped |

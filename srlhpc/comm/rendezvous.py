@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from srlhpc.comm.address import LOOPBACK, Address, facing
-from srlhpc.comm.mpi import RENDEZVOUS_TAG, MpiWorld, wait
-from srlhpc.comm.mpi_library import MPI
+from srlhpc.comm.mpi.library import MPI
+from srlhpc.comm.mpi.world import RENDEZVOUS_TAG, MpiWorld, wait
 
 _NAME_BYTES = 256
 

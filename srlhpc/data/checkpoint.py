@@ -22,7 +22,7 @@ from srlhpc.data.atomic import write_atomically
 from srlhpc.data.checkpoint_entries import EntryReader, ForeignEntryError, Tree, write_entries
 from srlhpc.data.forgiving import FileSystemLostError, patiently
 from srlhpc.data.score import Rule
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 MAGIC = "srlhpc checkpoint"
 FORMAT_VERSION = 1

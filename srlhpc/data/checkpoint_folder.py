@@ -13,7 +13,7 @@ from srlhpc.data.checkpoint_entries import Tree
 from srlhpc.data.checkpoint_names import checkpoint_files, name_of
 from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import EPISODES_IN_MEAN, Rule, Score
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 class Newest(NamedTuple):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
 
 FORGIVEN_SECONDS = 120.0
 """So long may looks at one path fail; a file server that another one takes over from is back within it."""

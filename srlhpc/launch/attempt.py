@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from srlhpc.data.atomic import write_json
-from srlhpc.launch.lease import Lease
-from srlhpc.launch.local import find_mpiexec, flavour
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.objects import UserError
-from srlhpc.specs.start_seconds import START_SECONDS
+from srlhpc.errors import UserError
+from srlhpc.launch.mpiexec import find_mpiexec, flavour
+from srlhpc.runs.lease import Lease
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.specs.patience import START_SECONDS
 
 if TYPE_CHECKING:
-    from srlhpc.launch.ending import Outcome
-    from srlhpc.launch.ranks import Plan
+    from srlhpc.plan.plan import Plan
+    from srlhpc.runs.outcome import Outcome
     from srlhpc.specs.experiment import ExperimentSpec
 
 
@@ -61,8 +61,8 @@ def run_attempt(
     attempt = paths.new_attempt()
     describe(attempt, plan, overrides, checkpoint, serial=serial)
     if serial:
-        from srlhpc.launch.in_process import SerialForeman
-        from srlhpc.launch.serial import run_serial
+        from srlhpc.launch.serial_foreman import SerialForeman
+        from srlhpc.ranks.serial import run_serial
 
         return SerialForeman(paths, attempt, lease, run_serial).run()
     from srlhpc.launch.foreman import Foreman

@@ -8,16 +8,17 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from srlhpc.launch.checkpoints import last_checkpoint
-from srlhpc.launch.ending import Outcome, cause, summary, unwritten, write_end
-from srlhpc.launch.interruption import Signals
-from srlhpc.launch.lease import Lease
-from srlhpc.launch.local import LabelledRank, rank_program, start_ranks
-from srlhpc.launch.processes import kill_processes_of
-from srlhpc.launch.progress_line import ProgressLine
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.shared_memory import remove_leftovers
-from srlhpc.launch.watching import AttemptWatch, Limits
+from srlhpc.launch.monitor import AttemptWatch, Limits
+from srlhpc.launch.mpiexec import start_ranks
+from srlhpc.launch.rank_script import LabelledRank, rank_program
+from srlhpc.launch.signals import Signals
+from srlhpc.runs.checkpoints import last_checkpoint
+from srlhpc.runs.lease import Lease
+from srlhpc.runs.outcome import Outcome, cause, summary, unwritten, write_end
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.processes import kill_processes_of
+from srlhpc.runs.progress import ProgressLine
+from srlhpc.runs.shared_memory import remove_leftovers
 
 
 class Foreman:
@@ -28,7 +29,7 @@ class Foreman:
         attempt: its new attempt, folders and files made.
         lease: of the run, taken.
         ranks: all ranks of the plan.
-        program: command of a rank; None for `srlhpc.launch.rank`.
+        program: command of a rank; None for `srlhpc.ranks.rank`.
         out: where progress and the summary go.
         limits: how long to wait.
     """

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from srlhpc.launch.allocation import Allocation
-from srlhpc.launch.processes import is_used
-from srlhpc.launch.rundir import AttemptPaths
-from srlhpc.launch.shared_memory import FOLDER, mpich_names, remove_leftovers
-from srlhpc.launch.srun_step import over_components
+from srlhpc.runs.paths import AttemptPaths
+from srlhpc.runs.processes import is_used
+from srlhpc.runs.shared_memory import FOLDER, mpich_names, remove_leftovers
+from srlhpc.slurm.allocation import Allocation
+from srlhpc.slurm.srun import over_components
 
 _STEPS = 10_000
 """A job has started fewer steps than that."""

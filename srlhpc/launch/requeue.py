@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from srlhpc.launch.ending import Outcome
-from srlhpc.launch.job_signals import JobSignals
-from srlhpc.launch.jobs import component_states
-from srlhpc.launch.slurm import SlurmSilent, run_slurm
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
+from srlhpc.launch.signals import JobSignals
+from srlhpc.runs.outcome import Outcome
+from srlhpc.slurm.commands import SlurmSilent, run_slurm
+from srlhpc.slurm.jobs import component_states
 from srlhpc.specs.cluster import ClusterProfile
 
 log = logging.getLogger(__name__)

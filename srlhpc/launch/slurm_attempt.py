@@ -7,24 +7,24 @@ import time
 from typing import TYPE_CHECKING
 
 from srlhpc.data.forgiving import Forgiving
-from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.attempt import describe
-from srlhpc.launch.checkpoints import checkpoint_folder
-from srlhpc.launch.end_of_job import EndOfJob
-from srlhpc.launch.ending import Outcome, cause, write_end
-from srlhpc.launch.lease import Lease, in_use
-from srlhpc.launch.local import rank_program
+from srlhpc.launch.grace_period import EndOfJob
+from srlhpc.launch.monitor import AttemptWatch, Limits
 from srlhpc.launch.node_sweep import sweep_nodes
-from srlhpc.launch.processes import kill_processes_of
-from srlhpc.launch.progress_line import ProgressLine
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.rank_script import rank_program
 from srlhpc.launch.srun_step import ABORTED, end_step, srun_complaint, start_step
 from srlhpc.launch.standby import Standby
 from srlhpc.launch.waiting_for_room import WaitingForRoom
-from srlhpc.launch.watching import AttemptWatch, Limits
+from srlhpc.runs.checkpoints import checkpoint_folder
+from srlhpc.runs.lease import Lease, in_use
+from srlhpc.runs.outcome import Outcome, cause, write_end
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.processes import kill_processes_of
+from srlhpc.runs.progress import ProgressLine
+from srlhpc.slurm.allocation import Allocation
 
 if TYPE_CHECKING:
-    from srlhpc.launch.ranks import Plan
+    from srlhpc.plan.plan import Plan
 
 
 class SlurmAttempt:

@@ -1,53 +1,281 @@
-"""The foreman on Slurm: the one small process that a job's batch script runs, under submitit."""
+"""One incarnation of a Slurm job at work on a run: attempts one after the other, until it is decided otherwise.
+
+crash                        -> new attempt from the newest whole checkpoint, in the same allocation
+announced or used-up end     -> back into the queue, or the end; see `next_step`
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import Any
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from srlhpc.launch.batch_words import FOREMAN
-from srlhpc.launch.job_shift import JobShift
-from srlhpc.launch.job_signals import JobSignals
-from srlhpc.launch.rundir import RunPaths
-from srlhpc.objects import ClusterError, UserError
+from srlhpc.data.atomic import read_json
+from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.errors import ClusterError, UserError
+from srlhpc.launch.grace_period import EndOfJob
+from srlhpc.launch.monitor import Limits
+from srlhpc.launch.node_sweep import sweep_nodes
+from srlhpc.launch.requeue import refusal, requeue
+from srlhpc.launch.restart_policy import NextStep, Situation, is_endless, next_step, pause_seconds
+from srlhpc.launch.signals import JobSignals
+from srlhpc.launch.slurm_attempt import SlurmAttempt
+from srlhpc.launch.standby import Standby
+from srlhpc.launch.waiting_for_room import EndedFirst, WaitingForRoom
+from srlhpc.runs.checkpoints import all_checkpoints, last_checkpoint
+from srlhpc.runs.crash_loop import LATELY_SECONDS
+from srlhpc.runs.earlier_jobs import cancelled_jobs, close_lost_attempt, ended_before
+from srlhpc.runs.failures import first_kind
+from srlhpc.runs.lease import Lease
+from srlhpc.runs.outcome import Outcome, amend_end, summary
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.progress import ProgressLine
+from srlhpc.runs.slurm_output import out_of_memory, slurm_words
+from srlhpc.slurm.allocation import Allocation
+from srlhpc.slurm.jobs import has_lost_components, limit_minutes
+from srlhpc.slurm.node_order import nodes_of_components, order_warning
+from srlhpc.slurm.srun import srun_plugin
+from srlhpc.specs.cluster import ClusterProfile
+
+if TYPE_CHECKING:
+    from srlhpc.plan.plan import Plan
 
 
-class SlurmForeman:
-    """What submitit runs in the batch script.
+_TOLD_SECONDS = 20.0
+"""Within which Slurm sends TERM to the foreman of a job that it ends."""
+
+
+class JobShift:
+    """One incarnation of a job.
 
     Args:
-        folder: the run's.
+        paths: the run.
+        job: the job's id.
+        signals: caught.
+        limits: how long to wait; None: as the cluster's profile says.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, paths: RunPaths, job: str, signals: JobSignals, limits: Limits | None = None) -> None:
+        self._paths, self._job, self._signals = paths, job, signals
+        self._lease = Lease(paths.lease, job)
+        self._progress = ProgressLine(sys.stderr)
+        written = read_json(paths.slurm) or {}
+        self._jobs = written["jobs"]
+        self._cluster = ClusterProfile.model_validate(written["cluster"])
+        self._limits = limits or _limits(self._cluster)
+        self._allocation = Allocation.from_json(written["allocation"])
+        self._end_of_job = EndOfJob(
+            paths,
+            job,
+            signals,
+            lead_seconds=self._cluster.signal_lead_seconds,
+            limit_seconds=60.0 * self._allocation.minutes,
+            is_cancelled=self._is_cancelled,
+            progress=self._progress,
+            ask_minutes=lambda: limit_minutes(job),
+        )
+        self._room = WaitingForRoom(paths.folder, signals, self._progress)
+        self._keeps_run = False
 
-    def checkpoint(self) -> Any:
-        """Called by submitit just before it requeues the job: the same again."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self)
-
-    def __call__(self) -> dict[str, str]:
-        """Trains until the run or the job ends; returns how.
-
-        Raises:
-            SystemExit: the run failed, which has been said. submitit passes it on without a traceback, and the job
-                counts as failed.
-        """
-        signals = JobSignals()
-        signals.catch()
+    def work(self) -> Outcome:
+        """Attempts until it is decided otherwise."""
+        numbers = self._paths.attempt_numbers()
         try:
-            outcome = JobShift(RunPaths(Path(self._folder)), os.environ["SLURM_JOB_ID"], signals).work()
-        except (UserError, ClusterError) as error:
-            sys.stderr.write(f"{FOREMAN}{error}\n")
-            raise SystemExit(2 if isinstance(error, UserError) else 3) from None
-        if outcome.state == "failed":
-            raise SystemExit(1)
-        return {"state": outcome.state, "reason": outcome.reason, "message": outcome.message}
+            self._room(lambda: self._lease.take_within(60.0, numbers[-1] + 1 if numbers else 1))
+        except EndedFirst:
+            return self._leave_without_attempt()
+        try:
+            return self._work_alone()
+        finally:
+            # A job that is back in the queue keeps the run.
+            if not self._keeps_run:
+                self._lease.release()
+
+    def _work_alone(self) -> Outcome:
+        """As `work`, holding the lease: nobody else writes to the run."""
+        lost = close_lost_attempt(self._paths, self._job)
+        ended = ended_before(self._paths, self._job, self._jobs)
+        if ended is not None:
+            self._progress.say(f"job {self._job}: run {self._paths.name} is {ended.state} ({ended.reason}) already")
+            return ended
+        if self._is_cancelled():
+            return self._leave_cancelled("cancelled")
+        if lost is not None:
+            job = (read_json(lost.attempt) or {}).get("job", self._job)
+            sweep_nodes(lost, job, self._allocation)
+        return self._attempts()
+
+    def _is_cancelled(self) -> bool:
+        """Whether `srlhpc cancel` has been told of this job."""
+        return self._job in cancelled_jobs(self._paths)
+
+    def _leave_cancelled(self, what: str) -> Outcome:
+        """Ends for good; the last attempt, which may have been to go on, says so."""
+        outcome = self._cancelled(what)
+        self._amend(outcome)
+        return self._leave(outcome, "end")
+
+    def _cancelled(self, what: str) -> Outcome:
+        return Outcome("interrupted", "cancelled", f"{what}; {last_checkpoint(self._paths)}")
+
+    def _amend(self, outcome: Outcome) -> None:
+        if last := self._paths.last_attempt():
+            amend_end(last, outcome)
+
+    def _attempts(self) -> Outcome:
+        try:
+            made, plugin = self._plan(), srun_plugin(self._cluster)
+        except (UserError, ClusterError):
+            # Whoever ends the job also ends the processes that were asked for this.
+            if not self._signals.any:
+                raise
+            return self._leave_without_attempt()
+        if warning := order_warning(plugin, nodes_of_components(os.environ)):
+            self._progress.say(warning)
+        standby = Standby(
+            self._paths,
+            self._job,
+            made,
+            self._allocation,
+            plugin,
+            start_seconds=self._limits.start,
+            progress=self._progress,
+            is_wanted=self._cluster.standby and self._cluster.restarts_in_place > 0,
+        )
+        try:
+            return self._attempts_of(made, plugin, standby)
+        finally:
+            standby.end()
+
+    def _attempts_of(self, made: Plan, plugin: str, standby: Standby) -> Outcome:
+        first = before = self._updates()
+        restarts, restarted_at = 0, list[float]()
+        while not self._signals.any:
+            try:
+                attempt = self._room(lambda: self._new_attempt(made, standby))
+                outcome = attempt.run(self._allocation, plugin, self._room)
+            except EndedFirst:
+                break
+            if out_of_memory(slurm_words(self._paths, attempt.paths)):
+                standby.forbid()
+            restarts, before = (0 if self._updates() > before else restarts), self._updates()
+            restarted_at = [at for at in restarted_at if time.monotonic() < at + LATELY_SECONDS]
+            situation = self._situation(attempt.paths, outcome, restarts, len(restarted_at), got_further=before > first)
+            decision = next_step(situation)
+            if decision != "restart":
+                standby.end()
+                return self._leave(self._endless(outcome, situation), decision)
+            if self._has_lost_a_part():
+                standby.end()
+                return self._leave_cancelled(f"a part of job {self._job} was cancelled")
+            self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
+            self._pause(pause_seconds(restarts))
+            restarts += 1
+            restarted_at.append(time.monotonic())
+        return self._leave_without_attempt()
+
+    def _endless(self, outcome: Outcome, situation: Situation) -> Outcome:
+        """The outcome; of ranks that crash again and again it says so."""
+        if outcome.state != "failed" or not is_endless(situation):
+            return outcome
+        crashes = situation.restarts_lately + 1
+        message = (
+            f"ranks crashed {crashes} times within {LATELY_SECONDS / 60:.0f} min, the last time: {outcome.message}"
+        )
+        outcome = replace(outcome, message=message)
+        self._amend(outcome)
+        return outcome
+
+    def _new_attempt(self, made: Plan, standby: Standby) -> SlurmAttempt:
+        return SlurmAttempt(
+            self._paths,
+            self._job,
+            made,
+            self._lease,
+            self._end_of_job,
+            standby,
+            progress=self._progress,
+            limits=self._limits,
+        )
+
+    def _has_lost_a_part(self) -> bool:
+        """Whether a component of the job was cancelled by itself; if the whole job ends, the foreman is told soon."""
+        parts = len(self._allocation.components)
+        if parts < 2 or not has_lost_components(self._job, parts):
+            return False
+        self._pause(_TOLD_SECONDS)
+        return not self._signals.any
+
+    def _leave_without_attempt(self) -> Outcome:
+        """The end was announced while nothing ran: there is nothing to write."""
+        ends = self._signals.terminated_at is not None or not self._cluster.requeue
+        announced = Outcome("interrupted", "signal", f"announced while nothing ran; {last_checkpoint(self._paths)}")
+        return self._leave(announced, "end" if ends else "requeue")
+
+    def _plan(self) -> Plan:
+        from srlhpc.plan.planner import plan
+        from srlhpc.specs.load import load_experiment
+        from srlhpc.specs.probe import probe_spaces
+
+        spec = load_experiment(self._paths.spec)
+        made = plan(spec, probe_spaces(spec.environment))
+        if len(made.ranks) != self._allocation.ranks:
+            raise UserError(
+                f"{self._paths.spec} needs {len(made.ranks)} ranks, but the job was allocated for "
+                f"{self._allocation.ranks}; was it changed after it was submitted? Go on: srlhpc resume "
+                f"{self._paths.name}"
+            )
+        return made
+
+    def _pause(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self._signals.any:
+            time.sleep(0.1)
+
+    def _situation(
+        self, attempt: AttemptPaths, outcome: Outcome, restarts: int, lately: int, *, got_further: bool
+    ) -> Situation:
+        return Situation(
+            outcome,
+            first_kind(attempt),
+            warned=self._end_of_job.was_announced(attempt),
+            terminated=self._signals.terminated_at is not None,
+            restarts=restarts,
+            restarts_allowed=self._cluster.restarts_in_place,
+            restarts_lately=lately,
+            may_requeue=self._cluster.requeue,
+            got_further=got_further,
+        )
+
+    def _updates(self) -> int:
+        """Updates in the newest checkpoint; -1 if there is none."""
+        files = all_checkpoints(self._paths)
+        return updates_of(files[-1]) if files else -1
+
+    def _leave(self, outcome: Outcome, decision: NextStep) -> Outcome:
+        if decision == "requeue":
+            before, outcome = outcome, self._requeue(outcome)
+            if outcome != before:
+                self._amend(outcome)
+        self._progress.say(summary(self._paths, outcome))
+        return outcome
+
+    def _requeue(self, outcome: Outcome) -> Outcome:
+        """Puts the job back into the queue; the outcome tells if that was not possible or not right."""
+        if self._is_cancelled():
+            return self._cancelled("cancelled")
+        if refused := refusal(self._job, self._cluster, os.environ):
+            return replace(outcome, message=f"{outcome.message}; {refused}")
+        self._progress.say(f"requeueing job {self._job} ({outcome.reason}); {last_checkpoint(self._paths)}")
+        self._keeps_run = True
+        instead = requeue(self._job, self._signals, self._cluster)
+        self._keeps_run = instead is None
+        return instead or outcome
 
 
-if __name__ == "__main__":
-    SlurmForeman(sys.argv[1])()
+def _limits(cluster: ClusterProfile) -> Limits:
+    return Limits(
+        start=cluster.start_seconds, last_checkpoint=max(Limits.last_checkpoint, float(cluster.signal_lead_seconds))
+    )

@@ -12,18 +12,18 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from srlhpc.data.forgiving import Forgiving, patiently
-from srlhpc.launch.allocation import Allocation
 from srlhpc.launch.attempt import describe
-from srlhpc.launch.failures import failures, read_ends
-from srlhpc.launch.local import STANDBY, rank_program
 from srlhpc.launch.node_sweep import sweep_nodes
-from srlhpc.launch.processes import kill_processes_of
-from srlhpc.launch.progress_line import ProgressLine
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
+from srlhpc.launch.rank_script import rank_program
 from srlhpc.launch.srun_step import ABORTED, end_step, srun_complaint, start_step
+from srlhpc.runs.failures import failures, read_ends
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.processes import STANDBY, kill_processes_of
+from srlhpc.runs.progress import ProgressLine
+from srlhpc.slurm.allocation import Allocation
 
 if TYPE_CHECKING:
-    from srlhpc.launch.ranks import Plan
+    from srlhpc.plan.plan import Plan
 
 
 _LOOK_SECONDS = 1.0

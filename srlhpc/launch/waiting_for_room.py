@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from srlhpc.data.full_disk import is_full, not_written
-from srlhpc.launch.job_signals import JobSignals
-from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.launch.signals import JobSignals
+from srlhpc.runs.progress import ProgressLine
 
 _T = TypeVar("_T")
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from srlhpc.environment import Kind
-from srlhpc.policies.heads import PolicyHead, Scale, ValueHead
-from srlhpc.policies.observations import Encoder, running_moments
+from srlhpc.policies.layers.heads import PolicyHead, Scale, ValueHead
+from srlhpc.policies.layers.observations import Encoder, running_moments
+from srlhpc.policies.layers.recurrent import Memory
+from srlhpc.policies.layers.torsos import Torso
 from srlhpc.policies.policy import Acted, Evaluated, Policy, State
-from srlhpc.policies.recurrent import Memory
-from srlhpc.policies.torsos import Torso
 from srlhpc.specs.experiment import NormalizeSpec
-from srlhpc.specs.modules import CRITICS
+from srlhpc.specs.named_modules import CRITICS
 
 
 class ActorCritic(Policy):

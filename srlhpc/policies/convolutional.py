@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from srlhpc.environment import Kind
 from srlhpc.policies.actor_critic import ActorCritic
-from srlhpc.policies.images import Convolution, is_image
-from srlhpc.policies.observations import ObservationEncoder
-from srlhpc.policies.recurrent import build_memory
-from srlhpc.policies.torsos import CnnTorso
+from srlhpc.policies.layers.images import Convolution, is_image
+from srlhpc.policies.layers.observations import ObservationEncoder
+from srlhpc.policies.layers.recurrent import build_memory
+from srlhpc.policies.layers.torsos import CnnTorso
 from srlhpc.specs.experiment import NormalizeSpec
-from srlhpc.specs.modules import NetworkSettings
+from srlhpc.specs.named_modules import NetworkSettings
 
 
 def build_convolutional(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pydantic import PositiveInt
 
 from srlhpc.environment import Kind
-from srlhpc.policies.images import Convolution, check_images
+from srlhpc.policies.layers.images import Convolution, check_images
 from srlhpc.specs.experiment import NormalizeSpec
-from srlhpc.specs.modules import NetworkSettings
+from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
     from srlhpc.policies.policy import Policy

@@ -8,7 +8,7 @@ from pydantic import PositiveInt, model_validator
 
 from srlhpc.environment import Kind
 from srlhpc.specs.experiment import NormalizeSpec
-from srlhpc.specs.modules import NetworkSettings
+from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
     from srlhpc.policies.policy import Policy
@@ -39,9 +39,9 @@ class Settings(NetworkSettings):
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
     """The policy, initialised from torch's default generator."""
     from srlhpc.policies.actor_critic import ActorCritic
-    from srlhpc.policies.observations import ObservationEncoder
-    from srlhpc.policies.recurrent import build_memory
-    from srlhpc.policies.torsos import MlpTorso
+    from srlhpc.policies.layers.observations import ObservationEncoder
+    from srlhpc.policies.layers.recurrent import build_memory
+    from srlhpc.policies.layers.torsos import MlpTorso
 
     encoder = ObservationEncoder(kind.observations, images=False, normalize=normalize)
     torso = MlpTorso(encoder.vector_size, settings.hidden, settings.activation)

@@ -3,7 +3,7 @@
 Each rank says how long nothing of its work has moved (`Stillness`), and what its roles wait for. A long update, step or
 round is no standstill: a rank that is inside one does not report, and one that was inside has moved. The coordinator
 puts the ranks together (`Standstill`). Groups that wait only for their own trainers never stand still
-(`roles/acquisition.py`); but where policies have several trainers each, fragments that were lost or dropped at one of
+(`comm/acquisition.py`); but where policies have several trainers each, fragments that were lost or dropped at one of
 them can leave it short of what the others wait for. Then all trainers give up some of their limits (`relief`), long
 before the run is given up.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from srlhpc.roles.liveness import RankRecord
+from srlhpc.roles.coordinating.liveness import RankRecord
 from srlhpc.roles.role import Role
 
 log = logging.getLogger(__name__)

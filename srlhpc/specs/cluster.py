@@ -23,12 +23,12 @@ from pydantic import (
 )
 
 import srlhpc
-from srlhpc.objects import UserError, did_you_mean
+from srlhpc.errors import UserError, did_you_mean
 from srlhpc.specs import cluster_words
-from srlhpc.specs.errors import problems, shown
 from srlhpc.specs.load import naming_places
+from srlhpc.specs.patience import START_SECONDS
+from srlhpc.specs.problems import problems, shown
 from srlhpc.specs.spec import Spec, refusal
-from srlhpc.specs.start_seconds import START_SECONDS
 from srlhpc.specs.text_file import read_text
 from srlhpc.specs.time_text import MOST_MINUTES
 from srlhpc.specs.yaml_source import Written, parse

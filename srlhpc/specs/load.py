@@ -12,10 +12,10 @@ from typing import NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from srlhpc.objects import UserError
-from srlhpc.specs.errors import problems, shown
+from srlhpc.errors import UserError
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.overrides import apply, overlay
+from srlhpc.specs.problems import problems, shown
 from srlhpc.specs.text_file import read_text
 from srlhpc.specs.yaml_source import Dumper, Keys, Written, parse
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from srlhpc.objects import UserError, did_you_mean
-from srlhpc.specs.errors import shown
+from srlhpc.errors import UserError, did_you_mean
+from srlhpc.specs.problems import shown
 from srlhpc.specs.yaml_source import Keys, Place, Written, parse
 
 NAMING_KEYS = ("kind", "factory")

@@ -17,9 +17,10 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
 from srlhpc.environment import Spaces
-from srlhpc.objects import UserError, missing_packages
+from srlhpc.errors import UserError
+from srlhpc.import_path import missing_packages
 from srlhpc.specs.child_processes import die_with_parent, kill_marked
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 from srlhpc.specs.probe_process import place_in_stack
 
 TIMEOUT_SECONDS = 600.0

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import srlhpc
-from srlhpc.objects import UserError, load_module
+from srlhpc.errors import UserError
+from srlhpc.import_path import load_module
 
 _LONGEST_MESSAGE = 4000
 _STACK_LINE = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ', re.MULTILINE)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from srlhpc.specs.experiment import ExperimentSpec
-from srlhpc.specs.modules import AlgorithmSettings, EnvironmentSettings, NetworkSettings
+from srlhpc.specs.named_modules import AlgorithmSettings, EnvironmentSettings, NetworkSettings
 from srlhpc.specs.spec import Spec
 
 _BASE = {"type": "string", "description": "Another job file to inherit from, relative to this one."}

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 MOST_BYTES = 1_000_000
 """Size of a job file or a profile."""

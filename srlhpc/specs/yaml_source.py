@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.yaml_scalars import AMBIGUOUS, SCALARS, scalar_value
 
 MOST_NODES = 20_000

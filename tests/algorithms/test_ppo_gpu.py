@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from srlhpc.environment import Continuous, Discrete
-from srlhpc.launch.gpu_arithmetic import set_products
+from srlhpc.ranks.torch_precision import set_products
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.algorithms.collecting import context, finish, moved
 from tests.algorithms.test_ppo_update import GRU, LSTM, collected, learner, parameters

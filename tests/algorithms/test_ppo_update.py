@@ -14,10 +14,11 @@ from torch import Tensor
 from srlhpc.algorithms import ppo
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
 from srlhpc.environment import Continuous, Discrete
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.policies import mlp
 from srlhpc.policies.policy import Policy
-from srlhpc.specs.experiment import BatchSpec, NormalizeSpec
+from srlhpc.specs.batch import BatchSpec
+from srlhpc.specs.experiment import NormalizeSpec
 from tests.algorithms.collecting import Collector, OwnSum, SharedSum, context, finish, finish_together
 from tests.algorithms.tiny_environments import Matching
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from srlhpc.environment import Environment, Spaces
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 from tests.scripted import scripted_spaces
 
 

@@ -18,7 +18,7 @@ from srlhpc.bench.rows import Row, table
 from srlhpc.bench.runs import Measure
 from srlhpc.bench.streams import has_zeromq, measure_streams
 from srlhpc.bench.trainer import measure_trainer
-from srlhpc.objects import ClusterError, UserError
+from srlhpc.errors import ClusterError, UserError
 from tests.comm.launching import mpiexec
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]

@@ -13,7 +13,7 @@ import pytest
 
 from srlhpc.cli.main import run_command_line
 from srlhpc.data.atomic import read_json, write_json
-from srlhpc.launch.processes import ProcessIdentity
+from srlhpc.runs.processes import ProcessIdentity
 from tests.launch.written_runs import hold, written_run
 
 Cancel = Callable[[], tuple[int, str]]
@@ -53,7 +53,7 @@ def test_job_when_the_disk_is_full_then_slurm_is_told_all_the_same(
         asked.append(list(arguments))
         return SimpleNamespace(stdout=f"7|{state}|9:00|cpu1|N/A\n" if arguments[0] == "squeue" else "")
 
-    for module in ("srlhpc.launch.jobs", "srlhpc.cli.cancel"):
+    for module in ("srlhpc.slurm.jobs", "srlhpc.cli.cancel"):
         monkeypatch.setattr(f"{module}.run_slurm", slurm)
     paths = written_run(tmp_path, "mine")
     write_json(paths.slurm, {"jobs": [{"id": "7", "submitted": 0.0}]})

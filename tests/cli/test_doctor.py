@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from srlhpc.cli.main import run_command_line
-from srlhpc.launch.doctor import examination
-from srlhpc.launch.doctor.findings import Finding, fault, ok, warning
-from srlhpc.launch.doctor.slurm_facts import SlurmFacts
-from srlhpc.launch.slurm import NoSlurm, SlurmSilent
+from srlhpc.doctor import examination
+from srlhpc.doctor.findings import Finding, fault, ok, warning
+from srlhpc.doctor.slurm_facts import SlurmFacts
+from srlhpc.slurm.commands import NoSlurm, SlurmSilent
 
 GOOD, WARNED, BAD = ok("MPI", "2 ranks"), warning("/dev/shm", "small", "make it larger"), fault("MPI", "1 rank", "help")
 

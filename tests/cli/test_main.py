@@ -11,7 +11,7 @@ import pytest
 
 from srlhpc.cli import main
 from srlhpc.cli.main import COMMANDS, cli, run_command_line
-from srlhpc.objects import ClusterError, UserError
+from srlhpc.errors import ClusterError, UserError
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -13,8 +13,8 @@ from srlhpc.cli.main import run_command_line
 from srlhpc.cli.status import table
 from srlhpc.cli.why import shortened
 from srlhpc.data.atomic import read_json, write_json
-from srlhpc.launch.run_state import run_state
-from srlhpc.launch.slurm import SlurmSilent
+from srlhpc.runs.state import run_state
+from srlhpc.slurm.commands import SlurmSilent
 from tests.launch.staged import staged_run
 from tests.launch.written_runs import STATUS, dead, end, hold, last, write_metrics, written_run
 
@@ -227,7 +227,7 @@ def test_cancel_when_slurm_is_silent_then_the_mailbox_of_a_run_that_lives_has_it
     def silent(*_: object, **__: object) -> None:
         raise SlurmSilent("Slurm does not answer.\nTry later")
 
-    monkeypatch.setattr("srlhpc.launch.jobs.run_slurm", silent)
+    monkeypatch.setattr("srlhpc.slurm.jobs.run_slurm", silent)
     paths = written_run(tmp_path, "mine")
     write_json(paths.slurm, {"jobs": [{"id": "7", "submitted": 0.0}]})
     assert call("cancel", "mine")[0] == 3

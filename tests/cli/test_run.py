@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.cli.going_on import changes
 from srlhpc.cli.main import run_command_line
+from srlhpc.cli.resuming import changes
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_folder import CheckpointFolder
-from srlhpc.launch.rundir import RunPaths
+from srlhpc.runs.paths import RunPaths
 from srlhpc.specs.load import load_text
 from tests.comm.launching import ROOT, mpiexec
 from tests.launch.written_runs import dead, end, hold, last, written_run

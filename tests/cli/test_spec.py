@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from srlhpc.cli.spec import command
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.load import load_experiment, load_text
 
 JOB = str(Path(__file__).parents[2] / "jobs" / "cartpole.yaml")

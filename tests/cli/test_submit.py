@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from srlhpc.cli.main import cli
-from srlhpc.launch import executor
-from srlhpc.launch.slurm import SlurmRefused
-from srlhpc.objects import ClusterError, UserError
+from srlhpc.errors import ClusterError, UserError
+from srlhpc.launch import submission as executor
+from srlhpc.slurm.commands import SlurmRefused
 
 ROOT = Path(__file__).parents[2]
 JOB = str(ROOT / "jobs" / "catch.yaml")
@@ -35,9 +35,9 @@ class StandInForeman:
 
 @pytest.fixture(autouse=True)
 def foreman(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("srlhpc.launch.slurm_foreman")
+    module = ModuleType("srlhpc.launch.submitted_foreman")
     module.SlurmForeman = StandInForeman  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "srlhpc.launch.slurm_foreman", module)
+    monkeypatch.setitem(sys.modules, "srlhpc.launch.submitted_foreman", module)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> Slurm:
 def present(monkeypatch: pytest.MonkeyPatch, run: Callable[..., Any], *, here: bool) -> None:
     monkeypatch.setattr(executor, "run_slurm", run)
     monkeypatch.setattr(executor, "slurm_is_here", lambda: here)
-    monkeypatch.setattr("srlhpc.launch.slurm.slurm_is_here", lambda: here)
+    monkeypatch.setattr("srlhpc.slurm.commands.slurm_is_here", lambda: here)
 
 
 def submit(root: Path, *arguments: str, job: str = JOB, cluster: str = LAB) -> Result:
@@ -210,8 +210,8 @@ def test_submit_when_the_root_cannot_be_written_in_a_script_then_refused(tmp_pat
 def test_code_when_the_checkout_differs_from_its_commit_then_the_difference_is_kept(
     tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("srlhpc.launch.runs.code_version", lambda: {"version": "1", "commit": "abc"})
-    monkeypatch.setattr("srlhpc.launch.runs._git", lambda *_: "--- a\n+++ b")
+    monkeypatch.setattr("srlhpc.runs.creation.code_version", lambda: {"version": "1", "commit": "abc"})
+    monkeypatch.setattr("srlhpc.runs.creation._git", lambda *_: "--- a\n+++ b")
     submit(tmp_path, "--name", "mine")
     assert (tmp_path / "mine" / "code.diff").read_text() == "--- a\n+++ b\n"
 

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from srlhpc.comm.channel import Fabric, Inbox, Outbox
-from srlhpc.comm.mpi import MpiFabric, finalize_or_exit, start_mpi
-from srlhpc.comm.node_links import share_links
-from srlhpc.comm.shared_rows import Rows
+from srlhpc.comm.mpi.world import MpiFabric, finalize_or_exit, start_mpi
+from srlhpc.comm.node.links import share_links
+from srlhpc.comm.node.rows import Rows
 from tests.comm.scenarios import NUMBER, SENDERS, WIDE, links
 
 SURVIVOR, VICTIM = SENDERS

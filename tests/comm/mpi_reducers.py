@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from srlhpc.comm.mpi import finalize_or_exit, start_mpi
+from srlhpc.comm.mpi.world import finalize_or_exit, start_mpi
 from srlhpc.comm.process_group import GroupReducer, SingleReducer, join_trainers
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
 
 Reducer = SingleReducer | GroupReducer
 

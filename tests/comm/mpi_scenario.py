@@ -10,10 +10,10 @@ import sys
 import time
 from pathlib import Path
 
-from srlhpc.comm import node_links
-from srlhpc.comm.fabric import RankFabric
 from srlhpc.comm.inproc import InProcessFabric
-from srlhpc.comm.mpi import MpiFabric, finalize_or_exit, start_mpi
+from srlhpc.comm.mpi.world import MpiFabric, finalize_or_exit, start_mpi
+from srlhpc.comm.node import links as node_links
+from srlhpc.comm.transport import RankFabric
 from tests.comm.scenarios import PLAYS, RECEIVER, SENDERS
 from tests.comm.shared_fabric import rows_of
 

@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 from srlhpc.comm.channel import Link, Stream
-from srlhpc.comm.mpi import MpiFabric, MpiWorld, finalize_or_exit, start_mpi
-from srlhpc.comm.node_window import share_on_node
+from srlhpc.comm.mpi.world import MpiFabric, MpiWorld, finalize_or_exit, start_mpi
+from srlhpc.comm.node.parameters import SharedSubscription, Succession
+from srlhpc.comm.node.window import share_on_node
 from srlhpc.comm.parameters import (
     PULL_LAYOUT,
     SUBSCRIPTION_SLOTS,
@@ -19,7 +20,6 @@ from srlhpc.comm.parameters import (
     ParameterSource,
     parameter_layout,
 )
-from srlhpc.comm.shared_parameters import SharedSubscription, Succession
 from tests.comm.scenarios import RECEIVER, SENDERS, SMALL, links, say_last
 
 SIZE = 1 << 20

@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from srlhpc.comm.mpi import finalize_or_exit, start_mpi
-from srlhpc.objects import ClusterError
+from srlhpc.comm.mpi.world import finalize_or_exit, start_mpi
+from srlhpc.errors import ClusterError
 
 
 def complaint(error: BaseException | None) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 
 from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox
 from srlhpc.comm.inproc import InProcessFabric
-from srlhpc.comm.node_fabric import NodeFabric
-from srlhpc.comm.shared_rows import RowMemory, Rows
+from srlhpc.comm.node.rows import RowMemory, Rows
+from srlhpc.comm.node.transport import NodeFabric
 from srlhpc.data.layout import Layout
 from tests.comm.scenarios import Play, run_in_process
 

@@ -16,7 +16,7 @@ import torch
 
 from srlhpc.comm.address import LOOPBACK, Address, facing
 from srlhpc.comm.process_group import SingleReducer, host_store, join_store, join_trainers
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
 from tests.comm.launching import ROOT, run_ranks
 from tests.comm.mpi_reducers import finish
 

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 
 from srlhpc.data import checkpoint
 from srlhpc.data.checkpoint import HEADER_BYTES, read_checkpoint, read_score, write_checkpoint
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 _DTYPES = st.sampled_from(["?", "i1", "<u4", "<i8", ">i4", "<f2", "<f4", "<f8", "<c16"])
 _LEAVES = st.one_of(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from srlhpc.data.checkpoint import FORMAT_VERSION, HEADER_BYTES, MAGIC, read_checkpoint
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 Fill = Callable[[h5py.File, Path], object]
 

@@ -23,7 +23,7 @@ from srlhpc.data.checkpoint import (
 from srlhpc.data.checkpoint_entries import Tree
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.checkpoint_names import updates_of
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 def kept(folder: CheckpointFolder) -> list[int]:

@@ -12,7 +12,7 @@ from envs._action_masks import write_mask
 from envs._returned_values import SimulatorError
 from envs.pettingzoo import from_simulators
 from srlhpc.environment import ActionSpace, Discrete, Environment, MultiDiscrete
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from tests.envs.wrong_environments import play, told, told_vector
 from tests.scripted import Script, ScriptedParallel
 

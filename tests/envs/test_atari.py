@@ -9,7 +9,7 @@ import pytest
 
 from envs.atari import Atari, Settings, build
 from srlhpc.environment import Environment
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
 from tests.environment_play import Seen, keep, random_actions
 

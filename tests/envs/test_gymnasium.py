@@ -10,7 +10,7 @@ from gymnasium import spaces
 from envs._gymnasium_spaces import _say_what_is_left_out
 from envs.gymnasium import Settings, build
 from srlhpc.environment import ActionSpace, ArraySpec, Continuous, Discrete, Environment, MultiDiscrete
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
 from tests.environment_play import keep, random_actions
 

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 
 from envs._gymnasium_actions import ActionCodec, action_codec
 from srlhpc.environment import Continuous, MultiDiscrete
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 INTEGERS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float16", "float32", "float64")

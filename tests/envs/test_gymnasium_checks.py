@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from envs._returned_values import SimulatorError
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from tests.envs.wrong_environments import play, told, told_vector
 
 IMAGE = spaces.Box(0, 255, (20, 30, 3), np.uint8)

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from envs._gymnasium_simulators import Looped, Vectorised
 from envs.gymnasium import GymnasiumEnvironment, Settings, build
 from srlhpc.environment import ArraySpec, Environment
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
 from tests.environment_play import keep
 

@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from envs.gymnasium import Settings, build
 from srlhpc.environment import ArraySpec, Environment
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 
 def picky(space: Any, wrappers: Any = ()) -> Environment:

@@ -12,7 +12,7 @@ import pytest
 from envs import _gymnasium_names
 from envs._gymnasium_names import HOMES, Home
 from envs.gymnasium import Settings, build
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.probe import probe_spaces
 
 REGISTERS = """

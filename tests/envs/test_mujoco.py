@@ -6,7 +6,7 @@ import pytest
 
 from envs.mujoco import Settings, build
 from srlhpc.environment import Continuous
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
 
 pytest.importorskip("mujoco")

@@ -10,7 +10,7 @@ import pytest
 from envs._returned_values import SimulatorError
 from envs.gymnasium import Settings, build
 from srlhpc.environment import Environment
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 
 ODD = "tests.envs.odd_environments"
 

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 from srlhpc.environment import Step
-from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.serial import run_serial
-from srlhpc.roles.actor import Group
+from srlhpc.ranks.serial import run_serial
+from srlhpc.roles.acting.group import Group
 from srlhpc.roles.time_use import TimeUse
+from srlhpc.runs.paths import RunPaths
 from tests.launch.making_runs import checkpoint
 
 

@@ -1,4 +1,4 @@
-"""Stands in for `srlhpc.launch.rank`: obeys the same files, without MPI. `fake_rank.py RUN ATTEMPT WAY`."""
+"""Stands in for `srlhpc.ranks.rank`: obeys the same files, without MPI. `fake_rank.py RUN ATTEMPT WAY`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from srlhpc.data.atomic import write_json
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.shared_memory import write_down_names
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.shared_memory import write_down_names
 from srlhpc.specs.child_processes import die_with_parent
 
 

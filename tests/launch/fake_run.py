@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srlhpc.launch.foreman import Foreman
-from srlhpc.launch.lease import Lease
-from srlhpc.launch.runs import create_run
-from srlhpc.launch.watching import Limits
+from srlhpc.launch.monitor import Limits
+from srlhpc.runs.creation import create_run
+from srlhpc.runs.lease import Lease
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.processes import kill_processes_of, processes_of
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.shared_memory import remove_leftovers
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.processes import kill_processes_of, processes_of
+from srlhpc.runs.shared_memory import remove_leftovers
 
 PATIENCE_SECONDS = 180.0
 """For what must happen; only a fault lets it pass."""

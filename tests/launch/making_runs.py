@@ -8,10 +8,10 @@ from typing import Any
 
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.data.checkpoint import read_checkpoint
-from srlhpc.launch.plan import plan
-from srlhpc.launch.ranks import Plan
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.runs import create_run
+from srlhpc.plan.plan import Plan
+from srlhpc.plan.planner import plan
+from srlhpc.runs.creation import create_run
+from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.load import dump_experiment
 from srlhpc.specs.probe import probe_spaces

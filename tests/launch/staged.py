@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from srlhpc.environment import Environment
-from srlhpc.launch.rundir import RunPaths
-from srlhpc.specs.modules import EnvironmentSettings, Panel
+from srlhpc.runs.paths import RunPaths
+from srlhpc.specs.named_modules import EnvironmentSettings, Panel
 from tests.launch.making_runs import make_run, settings
 
 PANELS = {"Boxes": ("box_move", "box_lock"), "Ramps": ("ramp_move",)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from srlhpc.launch.progress_line import ProgressLine
+from srlhpc.runs.progress import ProgressLine
 
 
 class ClosedTerminal(io.StringIO):

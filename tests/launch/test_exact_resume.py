@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from srlhpc.data.tree import leaves
-from srlhpc.launch.serial import run_serial
+from srlhpc.ranks.serial import run_serial
 from tests.finding import KEYS
 from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.launch.failures import failures
-from srlhpc.launch.local import find_mpiexec
-from srlhpc.launch.run_state import run_state
-from srlhpc.launch.shared_memory import sweep
+from srlhpc.launch.mpiexec import find_mpiexec
+from srlhpc.runs.failures import failures
+from srlhpc.runs.shared_memory import sweep
+from srlhpc.runs.state import run_state
 from tests.launch.fake_runs import fake_run, kill, wait_for
 
 pytestmark = pytest.mark.skipif(

@@ -18,10 +18,11 @@ import pytest
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.checkpoint_names import updates_of
-from srlhpc.launch.local import rank_program, start_ranks
-from srlhpc.launch.processes import kill_processes_of, processes_of
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.shared_memory import remove_leftovers
+from srlhpc.launch.mpiexec import start_ranks
+from srlhpc.launch.rank_script import rank_program
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.processes import kill_processes_of, processes_of
+from srlhpc.runs.shared_memory import remove_leftovers
 from srlhpc.specs.load import load_experiment
 from tests.comm.launching import mpiexec
 from tests.launch.fake_runs import wait_for

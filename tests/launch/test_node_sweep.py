@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from srlhpc.launch import node_sweep
-from srlhpc.launch.allocation import Allocation, Component
 from srlhpc.launch.node_sweep import sweep_command, sweep_here
-from srlhpc.launch.rundir import AttemptPaths
-from srlhpc.launch.shared_memory import FOLDER, mpich_names
+from srlhpc.runs.paths import AttemptPaths
+from srlhpc.runs.shared_memory import FOLDER, mpich_names
+from srlhpc.slurm.allocation import Allocation, Component
 
 JOB = f"test-{os.getpid()}"
 

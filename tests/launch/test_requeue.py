@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from srlhpc.launch import requeue as module
-from srlhpc.launch.job_signals import JobSignals
 from srlhpc.launch.requeue import refusal, requeue
-from srlhpc.launch.slurm import SlurmRefused, SlurmSilent
+from srlhpc.launch.signals import JobSignals
+from srlhpc.slurm.commands import SlurmRefused, SlurmSilent
 from srlhpc.specs.cluster import ClusterProfile
 
 CLUSTER = ClusterProfile(signal="USR1", requeues=2)

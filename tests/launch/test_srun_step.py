@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.launch import srun_step
-from srlhpc.launch.allocation import Allocation, Component
-from srlhpc.launch.rundir import RunPaths
-from srlhpc.launch.srun_step import srun_command, srun_complaint, srun_plugin, step_environment
-from srlhpc.objects import ClusterError
+from srlhpc.errors import ClusterError
+from srlhpc.launch.srun_step import srun_complaint, step_environment
+from srlhpc.runs.paths import RunPaths
+from srlhpc.slurm import srun
+from srlhpc.slurm.allocation import Allocation, Component
+from srlhpc.slurm.srun import srun_command, srun_plugin
 from srlhpc.specs.cluster import ClusterProfile
 
 GPU = Component({"partition": "gpu", "cpus-per-task": 2}, 0, 4, 1, (4,), 8, 2)
@@ -71,7 +72,7 @@ def test_complaint_then_the_last_error_of_srun_itself(tmp_path: Path) -> None:
 
 
 def test_plugin_when_mpi4py_is_not_loaded_in_time_then_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(srun_step, "_LOAD_SECONDS", 0.001)
+    monkeypatch.setattr(srun, "_LOAD_SECONDS", 0.001)
     cluster = ClusterProfile.model_validate({"roles": {"default": {"partition": "cpu"}}})
     with pytest.raises(ClusterError, match="mpi4py was not loaded within"):
         srun_plugin(cluster)

@@ -11,10 +11,10 @@ import pytest
 
 from srlhpc.data.atomic import write_json
 from srlhpc.launch import standby as module
-from srlhpc.launch.allocation import Allocation, Component
-from srlhpc.launch.progress_line import ProgressLine
-from srlhpc.launch.rundir import AttemptPaths
 from srlhpc.launch.standby import Standby
+from srlhpc.runs.paths import AttemptPaths
+from srlhpc.runs.progress import ProgressLine
+from srlhpc.slurm.allocation import Allocation, Component
 from tests.launch.making_runs import make_attempt, make_run, settings
 
 ALLOCATION = Allocation((Component({"partition": "cpu"}, 0, 3, 1, (3,), 3, 0),), 10)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
 from srlhpc.launch.slurm_attempt import StepBreak
+from srlhpc.runs.paths import AttemptPaths, RunPaths
 
 ABORTED = "srun: Job step aborted: Waiting up to 17 seconds for job step to finish.\n"
 

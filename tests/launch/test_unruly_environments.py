@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from srlhpc.data.atomic import read_json
-from srlhpc.launch.failures import failures
-from srlhpc.launch.guarded_signals import guarded
-from srlhpc.launch.in_process import SerialForeman
-from srlhpc.launch.lease import Lease
-from srlhpc.launch.processes import processes_of
-from srlhpc.launch.rundir import AttemptPaths
-from srlhpc.launch.serial import run_serial
-from srlhpc.roles import closing
+from srlhpc.launch.serial_foreman import SerialForeman
+from srlhpc.ranks.guarded_signals import guarded
+from srlhpc.ranks.serial import run_serial
+from srlhpc.roles.acting import closing
+from srlhpc.runs.failures import failures
+from srlhpc.runs.lease import Lease
+from srlhpc.runs.paths import AttemptPaths
+from srlhpc.runs.processes import processes_of
 from srlhpc.specs.child_processes import children
 from tests.launch.making_runs import make_attempt, make_run, settings
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from srlhpc.data.atomic import write_json
-from srlhpc.launch.allocation import Allocation
-from srlhpc.launch.job_shift import JobShift
-from srlhpc.launch.job_signals import JobSignals
-from srlhpc.launch.lease import read_lease
-from srlhpc.launch.progress_line import ProgressLine
-from srlhpc.launch.rundir import RunPaths
+from srlhpc.launch.signals import JobSignals
+from srlhpc.launch.slurm_foreman import JobShift
 from srlhpc.launch.waiting_for_room import EndedFirst, WaitingForRoom
+from srlhpc.runs.lease import read_lease
+from srlhpc.runs.paths import RunPaths
+from srlhpc.runs.progress import ProgressLine
+from srlhpc.slurm.allocation import Allocation
 from srlhpc.specs.cluster import ClusterProfile
 from tests.failing_disk import FailingDisk
 

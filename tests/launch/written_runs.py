@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import write_json
-from srlhpc.launch.processes import ProcessIdentity
-from srlhpc.launch.rundir import AttemptPaths, RunPaths
-from srlhpc.launch.runs import create_run
+from srlhpc.runs.creation import create_run
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.processes import ProcessIdentity
 
 SPEC = """\
 seed: {seed}

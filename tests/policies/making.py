@@ -12,7 +12,7 @@ from srlhpc.environment import ActionSpace, ArraySpec, Discrete, Kind
 from srlhpc.policies import entities, impala_cnn, mlp, nature_cnn
 from srlhpc.policies.policy import Policy
 from srlhpc.specs.experiment import NormalizeSpec
-from srlhpc.specs.modules import NetworkSettings
+from srlhpc.specs.named_modules import NetworkSettings
 
 NETWORKS = {"mlp": mlp, "nature_cnn": nature_cnn, "impala_cnn": impala_cnn}
 NOTHING = NormalizeSpec()

@@ -11,7 +11,7 @@ import torch
 from pydantic import ValidationError
 
 from srlhpc.environment import ArraySpec, Continuous, Discrete, Kind, MultiDiscrete
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.policies.policy import Acted, Policy, read_vector, vector_size, write_vector
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.policies.making import (

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from srlhpc.comm.acquisition import Holding, holding, in_order
 from srlhpc.rl.policy_lag import rollout_slots
-from srlhpc.roles.acquisition import Holding, holding, in_order
 
 ASKED, OPEN = "asked", "open"
 ROOM = 1

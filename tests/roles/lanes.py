@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from torch import Tensor
 
-from srlhpc.roles.lane import Lane, Mark
+from srlhpc.roles.training.copy_stream import Lane, Mark
 
 
 class FakeMark(Mark):

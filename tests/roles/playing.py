@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
 from srlhpc.comm.inproc import InProcessFabric
 from srlhpc.comm.protocol import HEADER_ONLY, GrantHeader
 from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, block_layout, reply_layout, request_layout
 from srlhpc.environment import ArraySpec, Environment
-from srlhpc.roles.acquisition import Holding
-from srlhpc.roles.actor import Actor, Group
-from srlhpc.roles.group import SeatChannels, SeatRecorder
+from srlhpc.roles.acting.actor import Actor
+from srlhpc.roles.acting.group import Group
+from srlhpc.roles.acting.recorder import SeatChannels, SeatRecorder
 
 ACTOR, SERVER, TRAINER = 0, 1, 2
 Array = NDArray[Any]

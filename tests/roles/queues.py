@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from srlhpc.roles.rows import Queue
+from srlhpc.roles.serving.device_rows import Queue
 
 
 class CountingQueue(Queue):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from srlhpc.data.checkpoint import read_checkpoint, read_score
-from tests.roles.coordinating import Coordinating
+from tests.roles.coordinating.coordinator_setup import Coordinating
 
 EVALUATOR = 3
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from srlhpc.data.checkpoint_folder import CheckpointFolder
-from srlhpc.roles.checkpointing import RETRY_SECONDS
-from srlhpc.roles.coordinator import LAST_CHECKPOINT_SECONDS
+from srlhpc.roles.coordinating.checkpointing import RETRY_SECONDS
+from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS
 from tests.failing_disk import FailingDisk
-from tests.roles.coordinating import TRAINER, Coordinating
+from tests.roles.coordinating.coordinator_setup import TRAINER, Coordinating
 
 
 def end_on_full_disk(run: Coordinating, disk: FailingDisk) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from envs.synthetic import Settings, build
-from srlhpc.roles.live_timing import LiveTiming
+from srlhpc.roles.coordinating.live_timing import LiveTiming
 from srlhpc.roles.time_use import TimeUse, shares
 from tests.roles.playing import Play
-from tests.roles.training import BLOCKS, Training
+from tests.roles.training.trainer_setup import BLOCKS, Training
 
 
 class Clock:

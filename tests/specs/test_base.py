@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.load import load_experiment
 from tests.specs.jobs import JOB, write
 

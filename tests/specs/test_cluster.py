@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.cluster import ClusterProfile, known_clusters, load_cluster, read_cluster
 from tests.specs.jobs import write
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.launch.allocation import Allocation, Component
-from srlhpc.launch.executor import foreman_command
-from srlhpc.launch.sbatch_text import sbatch_text
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
+from srlhpc.launch.submission import foreman_command
+from srlhpc.slurm.allocation import Allocation, Component
+from srlhpc.slurm.sbatch import sbatch_text
 from srlhpc.specs.cluster import ClusterProfile, load_cluster
 from tests.specs.jobs import write
 

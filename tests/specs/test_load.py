@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.experiment import InlineInference
 from srlhpc.specs.load import dump_experiment, load_experiment, load_text, parse_job
-from srlhpc.specs.modules import Gru, LinearSchedule
+from srlhpc.specs.named_modules import Gru
+from srlhpc.specs.schedule import LinearSchedule
 from tests.specs.jobs import JOB, write
 
 JOBS = sorted((Path(__file__).parents[2] / "jobs").glob("*.yaml"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.load import load_text, parse_job
 from tests.specs.jobs import JOB
 

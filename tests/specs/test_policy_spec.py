@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.experiment import PolicySpec
 from srlhpc.specs.load import load_text
 from tests.specs.jobs import JOB

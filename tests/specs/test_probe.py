@@ -13,11 +13,12 @@ import pytest
 
 from envs import catch, gymnasium
 from srlhpc.environment import ArraySpec, Discrete, Kind, Spaces
-from srlhpc.launch.processes import ProcessIdentity
-from srlhpc.objects import UserError, load_module
+from srlhpc.errors import UserError
+from srlhpc.import_path import load_module
+from srlhpc.runs.processes import ProcessIdentity
 from srlhpc.specs import probe
 from srlhpc.specs.child_processes import kill_marked, marked
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 from srlhpc.specs.probe import probe_spaces
 
 
@@ -25,7 +26,7 @@ def module_that(path: Path, monkeypatch: pytest.MonkeyPatch, name: str, build: s
     """Settings of an environment module with this body of `build`."""
     body = textwrap.indent(textwrap.dedent(build).strip(), "    ")
     text = f"""
-from srlhpc.specs.modules import EnvironmentSettings
+from srlhpc.specs.named_modules import EnvironmentSettings
 
 class Settings(EnvironmentSettings):
     pairs: tuple[tuple[int, int], ...] = ()

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from srlhpc.objects import UserError
+from srlhpc.errors import UserError
 from srlhpc.specs.yaml_source import MOST_NODES, Dumper, Place, parse
 
 INTEGERS = st.integers(-(2**63) + 1, 2**63 - 1)

@@ -7,9 +7,10 @@ from typing import Annotated
 from annotated_types import Ge, Le
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator
 
-from srlhpc.objects import UserError
-from srlhpc.specs.experiment import BatchSpec
-from srlhpc.specs.modules import AlgorithmSettings, LinearSchedule, NetworkSettings, Schedule
+from srlhpc.errors import UserError
+from srlhpc.specs.batch import BatchSpec
+from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
+from srlhpc.specs.schedule import LinearSchedule, Schedule
 
 Fraction = Annotated[float, Ge(0.0), Le(1.0)]
 

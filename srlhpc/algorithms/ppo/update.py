@@ -21,16 +21,23 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
+from srlhpc.algorithms.device_numbers import numbers_of
 from srlhpc.algorithms.flat_adam import FlatAdam
-from srlhpc.algorithms.numbers import numbers_of
-from srlhpc.algorithms.ppo.epochs import Epoch, GradientStep, epoch_of
 from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
 from srlhpc.algorithms.ppo.minibatches import Minibatch, Sampler, Targets, sampler
 from srlhpc.algorithms.ppo.settings import Settings
-from srlhpc.algorithms.ppo.statistics import BATCH_SUMS, BatchStatistics, batch_statistics, batch_sums
+from srlhpc.algorithms.ppo.statistics import (
+    BATCH_SUMS,
+    BatchStatistics,
+    Epoch,
+    GradientStep,
+    batch_statistics,
+    batch_sums,
+    epoch_of,
+)
 from srlhpc.policies.policy import Policy
 from srlhpc.rl.returns import gae
-from srlhpc.specs.modules import value_at
+from srlhpc.specs.schedule import value_at
 
 
 class Ppo(Algorithm):

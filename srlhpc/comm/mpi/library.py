@@ -1,0 +1,21 @@
+"""mpi4py, told to leave initialisation and finalisation to `start_mpi` and `finalize_or_exit`."""
+
+from __future__ import annotations
+
+import os
+
+import mpi4py
+
+from srlhpc.comm.mpi.networks import transport_settings
+
+mpi4py.rc.initialize = False
+mpi4py.rc.finalize = False
+
+from mpi4py import MPI as MPI  # noqa: E402
+
+
+def begin_mpi() -> None:
+    """Starts MPI in this process, if it has not started."""
+    if not MPI.Is_initialized():
+        os.environ.update(transport_settings(MPI.Get_library_version(), os.environ))
+        MPI.Init_thread(MPI.THREAD_FUNNELED)

@@ -1,0 +1,1 @@
+"""The channel contract in memory that the ranks of a node share."""

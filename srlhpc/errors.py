@@ -1,0 +1,21 @@
+"""What a user or a cluster can cause, and suggestions for words that do not exist."""
+
+from __future__ import annotations
+
+import difflib
+
+
+class UserError(ValueError):
+    """Something that the user can put right; shown without a traceback, exit code 2."""
+
+
+class ClusterError(RuntimeError):
+    """Something that the cluster did or refused; shown without a traceback, exit code 3."""
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """`; did you mean 'ranks'?`, or the list of known words if nothing is near, or nothing if there are none."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean '{near[0]}'?"
+    return f"; known are: {', '.join(sorted(known))}" if known else ""

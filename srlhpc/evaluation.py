@@ -1,0 +1,176 @@
+"""`srlhpc eval`: an exact number of episodes with deterministic actions, frozen weights and frozen statistics."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from srlhpc.data.checkpoint import read_checkpoint
+from srlhpc.environment import Environment, Spaces
+from srlhpc.errors import UserError
+from srlhpc.import_path import load_module
+from srlhpc.pictures.frames import Frames
+from srlhpc.pictures.video import film
+from srlhpc.plan.plan import Plan
+from srlhpc.plan.planner import plan
+from srlhpc.plan.seeds import seed_of
+from srlhpc.policies.policy import Policy
+from srlhpc.ranks.actors import episode_summary
+from srlhpc.ranks.global_generators import seed_generators
+from srlhpc.roles.acting.closing import close
+from srlhpc.roles.acting.evaluator import Player, Round
+from srlhpc.runs.checkpoints import checkpoint_folder
+from srlhpc.runs.paths import RunPaths
+from srlhpc.runs.progress import ProgressLine, duration_text
+from srlhpc.specs.load import load_experiment
+from srlhpc.specs.probe import check_packages, probe_spaces
+
+MOST_COPIES = 8
+_SECONDS_BEFORE_PROGRESS = 1.0
+_OF_RETURNS: dict[str, Callable[[Sequence[float]], Any]] = {"mean": np.mean, "std": np.std, "min": min, "max": max}
+
+
+def evaluate(
+    paths: RunPaths,
+    *,
+    episodes: int,
+    checkpoint: Path | None = None,
+    video: Path | None = None,
+    max_episode_steps: int | None = None,
+    line: ProgressLine | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Plays `episodes` episodes with a run's policies and says how they went.
+
+    Args:
+        paths: the run.
+        episodes: exactly so many; each copy of the environment plays a fixed share of them.
+        checkpoint: a checkpoint file; None for the newest whole one.
+        video: where to write a film or a contact sheet (one copy is played then); None for neither.
+        max_episode_steps: an episode that has not ended after so many steps is given up, with those that its copy
+            still had to play; None for what the run's evaluators take.
+        line: where progress is shown.
+        seed: changes the episodes.
+
+    Raises:
+        UserError: no checkpoint, one that does not fit, an environment that draws no pictures, ...
+    """
+    made = _plan(paths)
+    check_packages(made.spec.environment)
+    file, tree = _checkpoint(paths, checkpoint)
+    copies = 1 if video else min(episodes, MOST_COPIES)
+    module = load_module(made.spec.environment.factory, "envs")
+    seed_generators(seed_of(made.spec.seed, "eval generators", seed))
+    environment = module.build(made.spec.environment, copies=copies, seed=seed, render=video is not None)
+    torch.set_num_threads(1)
+    players = [Player(_policy(made, seat.policy, tree, file), seat.kind, seat.agents, copies) for seat in made.seats]
+    most_steps = max_episode_steps or made.spec.evaluators.max_episode_steps
+    line = line or ProgressLine(io.StringIO())
+    try:
+        played = Round(environment, players, episodes, seed_of(made.spec.seed, "eval", seed), most_steps)
+        _play(_Watched(played, episodes, line), environment, video, line)
+    finally:
+        close(environment, f"environment {made.spec.environment.factory}")
+        line.clear()
+    return {**_result(made, played, file, tree), "max_episode_steps": most_steps}
+
+
+def _plan(paths: RunPaths) -> Plan:
+    spec = load_experiment(paths.spec)
+    attempt = paths.last_attempt()
+    if attempt is not None and attempt.spaces.exists():
+        return plan(spec, Spaces.from_json(json.loads(attempt.spaces.read_text())))
+    return plan(spec, probe_spaces(spec.environment))
+
+
+def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping[str, Any]]:
+    if checkpoint is not None:
+        return checkpoint, read_checkpoint(checkpoint)
+    newest = checkpoint_folder(paths).newest_valid()
+    if newest is None:
+        raise UserError(f"run {paths.name} has no checkpoint yet; one is written after its first update")
+    return newest.path, newest.tree
+
+
+def _policy(made: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Policy:
+    spec = made.spec.policies[name]
+    torch.manual_seed(seed_of(made.spec.seed, "policy", list(made.spec.policies).index(name)))
+    policy: Policy = load_module(spec.network.kind, "srlhpc.policies").build(
+        spec.network, made.shapes(name).kind, spec.normalize
+    )
+    part = tree["policies"].get(name)
+    if part is not None:
+        tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in part["parameters"].items()}
+        try:
+            policy.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise UserError(f"{file}: policy '{name}' does not fit this run's network: {error}") from None
+    elif made.trainers(name):
+        raise UserError(f"{file}: has no policy '{name}' (it has {', '.join(tree['policies'])})")
+    return policy
+
+
+class _Watched:
+    """A round that shows where it stands."""
+
+    def __init__(self, played: Round, wanted: int, line: ProgressLine) -> None:
+        self.round, self._wanted, self._line = played, wanted, line
+        self._begun = time.monotonic()
+
+    def advance(self) -> None:
+        self.round.advance()
+        now = time.monotonic()
+        # Short ones need no progress.
+        if now > self._begun + _SECONDS_BEFORE_PROGRESS and self._line.is_due(now):
+            parts = [f"{len(self.round.episodes)} of {self._wanted} episodes", f"{self.round.steps:,} steps"]
+            parts += [f"the longest under way {self.round.longest:,}", duration_text(now - self._begun)]
+            self._line.show(" · ".join(parts), now)
+
+
+def _play(watched: _Watched, environment: Environment, video: Path | None, line: ProgressLine) -> None:
+    played = watched.round
+    if video is None:
+        while not played.is_done:
+            watched.advance()
+        return
+    frames = Frames(line.say)
+    with film(video, environment.render_fps) as shown:
+        shown.add(frames.picture(environment.render()))
+        while not played.is_done:
+            is_shown = len(played.episodes) < shown.most_episodes
+            watched.advance()
+            if is_shown:
+                shown.add(frames.picture(environment.render()))
+
+
+def _result(made: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
+    summary_of = episode_summary(made)
+    summaries = [summary_of(episode) for episode in played.episodes]
+    returns = [summary["return"] for summary in summaries if summary["return"] is not None]
+    return {
+        "checkpoint": file.name,
+        "updates": int(tree["meta"]["updates"]),
+        "episodes": len(summaries),
+        "unfinished": played.unfinished,
+        **{f"return_{name}": float(of(returns)) if returns else None for name, of in _OF_RETURNS.items()},
+        "length_mean": float(np.mean([summary["steps"] for summary in summaries])) if summaries else None,
+        "policies": _means(summary["policies"] for summary in summaries),
+        "statistics": _means(summary["metrics"] for summary in summaries),
+        "returns": returns,
+    }
+
+
+def _means(values: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Of every name, over the episodes that have it."""
+    gathered: dict[str, list[float]] = {}
+    for episode in values:
+        for name, value in episode.items():
+            gathered.setdefault(name, []).append(value)
+    return {name: float(np.mean(found)) for name, found in gathered.items()}

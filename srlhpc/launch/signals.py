@@ -1,0 +1,110 @@
+"""Signals that ask a run to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+from srlhpc.data import mailbox
+from srlhpc.ranks.guarded_signals import guarded
+from srlhpc.runs.failures import signal_name
+from srlhpc.runs.paths import AttemptPaths
+
+
+class Signals:
+    """The first SIGINT, SIGTERM or SIGHUP asks for a checkpoint and an end, the second for an end at once.
+
+    Args:
+        attempt: whose mailbox is used.
+        raises: whether the second raises KeyboardInterrupt, wherever the main thread is.
+    """
+
+    def __init__(self, attempt: AttemptPaths, *, raises: bool) -> None:
+        self._attempt = attempt
+        self._raises = raises
+        self._pid = os.getpid()
+        self.count = 0
+        self._is_owed = False
+        """Whether the coordinator is still to be asked."""
+
+    @contextmanager
+    def caught(self) -> Iterator[Signals]:
+        with guarded(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), self._note)):
+            yield self
+
+    def insist(self) -> None:
+        """Asks for the end, if that was wanted and could not be asked for yet."""
+        if self._is_owed:
+            with suppress(OSError):
+                mailbox.post(self._attempt.stop)
+                self._is_owed = False
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:
+            self._leave(number)
+            return
+        self.count += 1
+        if self.count == 1:
+            self._is_owed = True
+            self.insist()
+            how = "press Ctrl-C again" if number == signal.SIGINT else "send it again"
+            name = "" if number == signal.SIGINT else f"{signal_name(number)}: "
+            # A handler may interrupt a write to the same stream, so this goes past its buffer.
+            with suppress(OSError):
+                os.write(2, f"\n{name}checkpointing, {how} to end at once\n".encode())
+        elif self._raises:
+            raise KeyboardInterrupt
+
+    def _leave(self, number: int) -> None:
+        """In a process that an environment has forked, which is its own: Ctrl-C is not meant for it, as in a rank."""
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
+"""Announce the end of the job: time limit or pre-emption."""
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""The job, or only its training, is being ended."""
+WARNED_VARIABLE = "SRLHPC_WARNED"
+"""Set by the batch script when a warning came during its set-up lines."""
+
+
+class JobSignals:
+    """Notes signals from `catch` on. Those that came before, while they were blocked, are noted then."""
+
+    def __init__(self) -> None:
+        self.warned_at: float | None = None
+        """Seconds on the monotonic clock; None: no warning yet."""
+        self.terminated_at: float | None = None
+        self.requeue: Callable[[int, FrameType | None], Any] | None = None
+        """submitit's handler, which requeues the job and exits."""
+
+    def catch(self) -> None:
+        """Puts the notes in place of submitit's handlers; call it from the main thread."""
+        for number in (*WARNINGS, *ENDS):
+            before = signal.signal(number, self._note)
+            if number in WARNINGS and callable(before):
+                self.requeue = before
+        signal.signal(signal.SIGCONT, signal.SIG_DFL)
+        if os.environ.pop(WARNED_VARIABLE, None):
+            self.warned_at = time.monotonic()
+        # The batch script blocks them until somebody can take a note.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (*WARNINGS, *ENDS))
+
+    @property
+    def any(self) -> bool:
+        return self.warned_at is not None or self.terminated_at is not None
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if number in WARNINGS:
+            self.warned_at = self.warned_at or now
+        else:
+            self.terminated_at = self.terminated_at or now
+        # A handler may interrupt a write to the same stream, so this goes past its buffer.
+        os.write(2, f"{signal.Signals(number).name}: asking for a checkpoint\n".encode())

@@ -1,0 +1,1 @@
+"""Curves and films from what a run has left."""

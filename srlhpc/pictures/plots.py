@@ -1,0 +1,107 @@
+"""Pictures of curves: returns of runs, and the stages of play."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from srlhpc.errors import UserError
+from srlhpc.pictures.curves import Axis, Curve, confidence_band
+from srlhpc.pictures.stages import Stages
+from srlhpc.specs.named_modules import Panel
+
+FORMATS = (".png", ".svg", ".pdf")
+_LABELS = {"steps": "trained steps", "seconds": "seconds of training", "episodes": "episodes"}
+_LINE_STYLES = ("-", "--", ":", "-.")
+_DOTS_PER_INCH = 150
+
+
+def draw_returns(groups: Mapping[str, Sequence[Curve]], axis: Axis, out: Path) -> None:
+    """Writes a picture with a line for each group of runs.
+
+    Raises:
+        UserError: the file's ending is no format of pictures.
+    """
+    figure = _figure(out, 4.5)
+    axes = figure.add_subplot()
+    for name, curves in groups.items():
+        _draw_group(axes, curves, f"{name}, {_whose(curves)}")
+    axes.set_xlabel(_LABELS[axis])
+    axes.set_ylabel("mean return of the last 100 episodes")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(out, dpi=_DOTS_PER_INCH)
+
+
+def draw_stages(stages: Stages, axis: Axis, out: Path) -> None:
+    """Writes a picture with the panels below each other; a colour is a statistic, a line style a group of runs.
+
+    Raises:
+        UserError: the file's ending is no format of pictures.
+    """
+    figure = _figure(out, 0.8 + 0.2 * len(stages.groups) + 1.8 * len(stages.panels))
+    rows = figure.subplots(len(stages.panels), sharex=True, squeeze=False)[:, 0]
+    styles = dict(zip(stages.groups, itertools.cycle(_LINE_STYLES), strict=False))
+    for axes, panel in zip(rows, stages.panels, strict=True):
+        _draw_panel(axes, panel, stages, styles)
+    rows[-1].set_xlabel(_LABELS[axis])
+    figure.align_ylabels(rows)
+    _name_groups(figure, stages, styles)
+    figure.savefig(out, dpi=_DOTS_PER_INCH)
+
+
+def _draw_panel(axes: Any, panel: Panel, stages: Stages, styles: Mapping[str, Any]) -> None:
+    for group, style in styles.items():
+        for place, (statistic, label) in enumerate(panel.statistics.items()):
+            if curves := stages.curves(group, statistic):
+                _draw_group(axes, curves, label, color=f"C{place}", linestyle=style)
+    axes.set_title(panel.title, loc="left", fontsize="medium")
+    axes.set_ylabel(panel.unit)
+    axes.grid(alpha=0.3)
+    if len(panel.statistics) > 1:
+        lines = {str(line.get_label()): line for line in axes.get_legend_handles_labels()[0][::-1]}
+        # Above the panel, where no curve is.
+        above = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.97), "ncols": len(lines), "frameon": False}
+        axes.legend([lines[name] for name in panel.statistics.values()], panel.statistics.values(), **above)
+
+
+def _name_groups(figure: Any, stages: Stages, styles: Mapping[str, Any]) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [Line2D([], [], color="black", linestyle=style) for style in styles.values()]
+    names = [f"{name}, {_whose([next(iter(run.values())) for run in runs])}" for name, runs in stages.groups.items()]
+    figure.legend(
+        lines, names, loc="outside upper left", title="means of the last 100 episodes", alignment="left", frameon=False
+    )
+
+
+def _figure(out: Path, height: float) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if out.suffix.lower() not in FORMATS:
+        raise UserError(f"--out {out}: '{out.suffix}' is no format of pictures; use one of {', '.join(FORMATS)}")
+    figure = Figure(figsize=(7, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _whose(curves: Sequence[Curve]) -> str:
+    if len(curves) == 1:
+        return f"seed {curves[0].seed}"
+    what = "seeds" if len({curve.seed for curve in curves}) == len(curves) else "runs"
+    return f"mean of {len(curves)} {what}, 95 % band"
+
+
+def _draw_group(axes: Any, curves: Sequence[Curve], label: str, **style: Any) -> None:
+    """A run's line; of several their mean, its confidence band and, thin, each of them."""
+    if len(curves) == 1:
+        axes.plot(curves[0].x, curves[0].values, label=label, **style)
+        return
+    band = confidence_band(curves)
+    (line,) = axes.plot(band.x, band.mean, label=label, **style)
+    axes.fill_between(band.x, band.low, band.high, alpha=0.2, color=line.get_color(), linewidth=0)
+    for curve in curves:
+        axes.plot(curve.x, curve.values, alpha=0.3, color=line.get_color(), linewidth=0.7)

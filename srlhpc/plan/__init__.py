@@ -1,0 +1,1 @@
+"""From a spec to ranks, roles and endpoints. Pure."""

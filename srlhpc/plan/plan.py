@@ -1,0 +1,303 @@
+"""A plan: which rank plays which role, who feeds and serves whom, how messages lie in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from srlhpc.comm.acquisition import must_not_wait
+from srlhpc.comm.channel import Link, Stream
+from srlhpc.data.blocks import PolicyShapes, block_layout, reply_layout, request_layout
+from srlhpc.data.layout import Layout
+from srlhpc.environment import Spaces
+from srlhpc.plan.lag_limits import auto_policy_lag, lag_without_limit
+from srlhpc.specs.experiment import ExperimentSpec
+
+RoleName = Literal["coordinator", "trainer", "policy_server", "evaluator", "actor"]
+
+SENDING_SLOTS = 1
+"""Blocks of one actor that may be under way to one trainer, beside those being filled: more only adds policy lag."""
+POOL_SLOTS = 2
+"""Blocks that land at a trainer before they are gathered into a batch: one while another is copied."""
+SERIAL_CHECKPOINT_UPDATES = 50
+"""Updates between checkpoints of a serial run whose spec gives only seconds."""
+
+
+@dataclass(frozen=True)
+class RolePlan:
+    """One role. Its address names it in links; several roles may share a rank."""
+
+    name: RoleName
+    index: int
+    address: int
+    rank: int
+    policy: str | None = None
+    """Of a trainer: the policy it trains. Of a policy server: the only one it serves, or None for all."""
+
+    @property
+    def label(self) -> str:
+        """For people: `actor-3`, `trainer-default-0`."""
+        return f"trainer-{self.policy}-{self.index}" if self.name == "trainer" else f"{self.name}-{self.index}"
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """One MPI rank and its roles; the first gives it its name."""
+
+    rank: int
+    roles: tuple[RolePlan, ...]
+
+    @property
+    def label(self) -> str:
+        return self.roles[0].label
+
+    @property
+    def needs_torch(self) -> bool:
+        return any(role.name in ("trainer", "policy_server", "evaluator") for role in self.roles)
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A policy's place in every copy of the environment: which agents it plays, and which it learns from."""
+
+    policy: str
+    kind: str
+    agents: tuple[int, ...]
+    """Places in the kind's agent axis."""
+    trained: tuple[int, ...]
+    """Places in `agents` whose records are trained on."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that follows from a spec and its environment's spaces; equal on every rank."""
+
+    spec: ExperimentSpec
+    spaces: Spaces
+    serial: bool
+    roles: tuple[RolePlan, ...]
+    seats: tuple[Seat, ...]
+    notes: tuple[str, ...]
+
+    @cached_property
+    def ranks(self) -> tuple[RankPlan, ...]:
+        size = 1 + max(role.rank for role in self.roles)
+        by_rank: list[list[RolePlan]] = [[] for _ in range(size)]
+        for role in self.roles:
+            by_rank[role.rank].append(role)
+        return tuple(RankPlan(rank, tuple(roles)) for rank, roles in enumerate(by_rank))
+
+    @property
+    def coordinator(self) -> RolePlan:
+        return self.roles[0]
+
+    def spokesman(self, rank: int) -> RolePlan | None:
+        """The role in whose name a rank reports: its first that is not the coordinator."""
+        return next((role for role in self.ranks[rank].roles if role.name != "coordinator"), None)
+
+    def addresses(self, rank: int) -> tuple[int, ...]:
+        """Addresses of the rank's roles."""
+        return tuple(role.address for role in self.ranks[rank].roles)
+
+    def named(self, name: RoleName) -> tuple[RolePlan, ...]:
+        """All roles of that name, in order."""
+        return self._by_name.get(name, ())
+
+    @cached_property
+    def _by_name(self) -> dict[RoleName, tuple[RolePlan, ...]]:
+        found: dict[RoleName, list[RolePlan]] = {}
+        for role in self.roles:
+            found.setdefault(role.name, []).append(role)
+        return {name: tuple(roles) for name, roles in found.items()}
+
+    def trainers(self, policy: str) -> tuple[RolePlan, ...]:
+        return self._trainers.get(policy, ())
+
+    @cached_property
+    def _trainers(self) -> dict[str, tuple[RolePlan, ...]]:
+        return {name: tuple(r for r in self.named("trainer") if r.policy == name) for name in self.spec.policies}
+
+    @cached_property
+    def _servers(self) -> dict[str, tuple[RolePlan, ...]]:
+        """By policy; one may serve several."""
+        servers = self.named("policy_server")
+        return {name: tuple(r for r in servers if r.policy in (None, name)) for name in self.spec.policies}
+
+    def seat(self, policy: str) -> Seat:
+        return next(seat for seat in self.seats if seat.policy == policy)
+
+    @property
+    def trained_policies(self) -> tuple[str, ...]:
+        """Policies that have trainers, in the spec's order."""
+        return tuple(name for name in self.spec.policies if self.trainers(name))
+
+    # --- who feeds and serves whom -------------------------------------------------------------------------------
+
+    @cached_property
+    def groups(self) -> tuple[tuple[RolePlan, int], ...]:
+        """Every group: its actor and its place in the actor's ring."""
+        return tuple((actor, place) for actor in self.named("actor") for place in range(self.spec.actors.ring))
+
+    def group_number(self, actor: RolePlan, place: int) -> int:
+        """The group's place among all groups; the number that its messages carry."""
+        return actor.index * self.spec.actors.ring + place
+
+    def trainer_of(self, group: int, policy: str) -> RolePlan:
+        """The trainer that a group's blocks go to."""
+        trainers = self.trainers(policy)
+        return trainers[group % len(trainers)]
+
+    def server_of(self, group: int, policy: str) -> RolePlan:
+        """The policy server that acts for a group."""
+        servers = self._servers[policy]
+        match self.spec.actors.inference.kind:
+            case "inline":
+                return servers[group // self.spec.actors.ring]
+            case "server" | "trainer":
+                return servers[group % len(servers)]
+
+    def link(self, stream: Stream, source: RolePlan, destination: RolePlan, group: int = 0, policy: str = "") -> Link:
+        """The link of a group and policy, or of a whole role."""
+        policies = list(self.spec.policies)
+        place = policies.index(policy) if policy else 0
+        return Link(stream, source.address, destination.address, group % self.spec.actors.ring * len(policies) + place)
+
+    def subscribers(self, policy: str) -> tuple[RolePlan, ...]:
+        """Roles that act with the policy's parameters."""
+        return tuple(
+            role
+            for role in self.roles
+            if role.name == "evaluator" or (role.name == "policy_server" and role.policy in (None, policy))
+        )
+
+    def groups_fed(self, trainer: RolePlan) -> tuple[tuple[RolePlan, int], ...]:
+        """Groups (actor, number) whose blocks go to a trainer."""
+        numbered = ((actor, self.group_number(actor, place)) for actor, place in self.groups)
+        return tuple(
+            (actor, group) for actor, group in numbered if self.trainer_of(group, trainer.policy or "") is trainer
+        )
+
+    def groups_served(self, server: RolePlan, policy: str) -> tuple[tuple[RolePlan, int], ...]:
+        """Groups (actor, number) that a policy server acts for."""
+        numbered = ((actor, self.group_number(actor, place)) for actor, place in self.groups)
+        return tuple((actor, group) for actor, group in numbered if self.server_of(group, policy) is server)
+
+    def pool_link(self, stream: Stream, source: RolePlan, destination: RolePlan) -> Link:
+        """A link into a pool that any slot of the receiver takes."""
+        return Link(stream, source.address, destination.address, 0)
+
+    def needs_grants(self, policy: str) -> bool:
+        """Whether fragments of the policy start only when granted: where the policy lag is limited."""
+        return bool(self.trainers(policy)) and self.max_policy_lag(policy) is not None
+
+    def max_policy_lag(self, policy: str) -> int | None:
+        """In updates; None for no limit. In a serial run it is only what comes from using a batch again."""
+        return self.spec.policies[policy].batch.uses - 1 if self.serial else self.oldest_trained(policy)
+
+    def oldest_trained(self, policy: str) -> int | None:
+        """The lag above which a fragment is dropped; None for none.
+
+        A serial run's tighter limit is only on starts: what starts beyond it is trained all the same.
+        """
+        lag = self.spec.policies[policy].max_policy_lag
+        if lag != "auto":
+            return lag
+        return None if self.serial else self.auto_policy_lag(policy)
+
+    def auto_policy_lag(self, policy: str) -> int | None:
+        """What `max_policy_lag: auto` stands for.
+
+        No limit with a queue, whose batches are meant to become old, and where groups must not wait for the policy's
+        fragments, which then would be dropped.
+        """
+        batch = self.spec.policies[policy].batch
+        lengths = {name: self.spec.policies[name].batch.fragment_steps for name in self.trained_policies}
+        if batch.queue is not None or policy in must_not_wait(lengths):
+            return None
+        return auto_policy_lag(self.fragments_in_play(policy), batch.fragments, batch.uses)
+
+    def fragments_in_play(self, policy: str) -> int:
+        """Fragments that the actors of one trainer fill at the same time; of the trainer with most."""
+        groups = max((len(self.groups_fed(trainer)) for trainer in self.trainers(policy)), default=0)
+        return groups * self.block_fragments(policy)
+
+    def lag_without_limit(self, policy: str) -> int:
+        """The lag that only slots bound, where the trainer is slower than its actors."""
+        batch, trainer = self.spec.policies[policy].batch, self.trainers(policy)[0]
+        feeding = dict.fromkeys(actor for actor, _ in self.groups_fed(trainer))
+        slots = self.pool_slots(policy) + sum(self.outbox_slots(actor, trainer) for actor in feeding)
+        return lag_without_limit(self.block_fragments(policy), slots, batch.fragments, batch.uses)
+
+    # --- layouts and memory --------------------------------------------------------------------------------------
+
+    def shapes(self, policy: str) -> PolicyShapes:
+        network = self.spec.policies[policy].network
+        return PolicyShapes(self.spaces.kind(self.seat(policy).kind), network.state_arrays(), network.output_arrays())
+
+    def records(self, policy: str) -> int:
+        """Records of one fragment, burn-in included."""
+        batch = self.spec.policies[policy].batch
+        return batch.burn_in_steps + batch.fragment_steps
+
+    def block_layout(self, policy: str) -> Layout:
+        seat = self.seat(policy)
+        return block_layout(
+            self.shapes(policy),
+            self.records(policy),
+            self.spec.actors.environments,
+            len(seat.trained),
+            self.spec.policies[policy].batch.chunks,
+        )
+
+    def request_layout(self, policy: str) -> Layout:
+        return request_layout(self.shapes(policy), self.spec.actors.environments, len(self.seat(policy).agents))
+
+    def reply_layout(self, policy: str) -> Layout:
+        return reply_layout(self.shapes(policy), self.spec.actors.environments, len(self.seat(policy).agents))
+
+    def block_fragments(self, policy: str) -> int:
+        """Fragments that one block brings."""
+        return self.spec.actors.environments * len(self.seat(policy).trained)
+
+    def batch_blocks(self, policy: str) -> int:
+        """Blocks that make one trainer's batch."""
+        return self.spec.policies[policy].batch.fragments // self.block_fragments(policy)
+
+    def pool_slots(self, policy: str) -> int:
+        """Slots of a trainer's pool. Few: blocks are gathered as they come, and what waits here is policy lag."""
+        feeding = {actor.index for trainer in self.trainers(policy) for actor, _ in self.groups_fed(trainer)}
+        return max(POOL_SLOTS, len(feeding) // 8)
+
+    def outbox_slots(self, actor: RolePlan, trainer: RolePlan) -> int:
+        """Slots of an actor towards a trainer: one for each group that fills one, and those under way."""
+        filling = sum(
+            self.trainer_of(self.group_number(actor, place), trainer.policy or "") is trainer
+            for place in range(self.spec.actors.ring)
+        )
+        return filling + SENDING_SLOTS
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal where spec, spaces and layouts are equal; compared on all ranks at start."""
+        data = self.to_json() | {"layouts": [self.block_layout(seat.policy).digest for seat in self.seats]}
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """For the run directory and for people."""
+        return {
+            "serial": self.serial,
+            "spec": self.spec.model_dump(mode="json"),
+            "spaces": self.spaces.to_json(),
+            "ranks": [
+                {"rank": rank.rank, "label": rank.label, "roles": [role.label for role in rank.roles]}
+                for rank in self.ranks
+            ],
+            "seats": [
+                {"policy": s.policy, "kind": s.kind, "agents": list(s.agents), "trained": list(s.trained)}
+                for s in self.seats
+            ],
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,183 @@
+"""From a spec to a plan, or to the reason why it cannot work. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from srlhpc.comm.acquisition import must_not_wait
+from srlhpc.environment import Spaces
+from srlhpc.errors import UserError
+from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RoleName, RolePlan, Seat
+from srlhpc.specs.experiment import ExperimentSpec
+
+_MAX_MESSAGE_BYTES = (1 << 31) - 1
+
+
+def plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> Plan:
+    """Works out the plan, or says why the spec cannot work.
+
+    Args:
+        spec: what the user wrote.
+        spaces: of the spec's environment.
+        serial: all roles in one process, in lock-step.
+
+    Raises:
+        UserError: agents without a policy, a batch that no whole number of blocks makes, too few groups, ...
+    """
+    seats = tuple(_seats(spec, spaces))
+    made = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
+    made = replace(made, notes=(*_notes(spec, serial), *_lag_notes(made)))
+    for policy in made.trained_policies:
+        _check_batch(made, policy)
+    for seat in seats:
+        try:
+            spec.policies[seat.policy].network.check(spaces.kind(seat.kind))
+        except UserError as error:
+            raise UserError(f"policies.{seat.policy}.network: {error}") from None
+        _check_message_sizes(made, seat.policy)
+    return made
+
+
+def _seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
+    places: dict[str, dict[str, list[tuple[int, bool]]]] = {}
+    for kind in spaces.kinds:
+        for place, agent in enumerate(kind.agents):
+            entry = next((e for e in spec.agents if re.fullmatch(e.match, agent)), None)
+            if entry is None:
+                raise UserError(
+                    f"agents: no entry matches agent '{agent}' of the environment; add one, for example "
+                    f"{{match: '.*', policy: {next(iter(spec.policies))}}}"
+                )
+            places.setdefault(entry.policy, {}).setdefault(kind.name, []).append((place, entry.train))
+    for policy in spec.policies:
+        kinds = places.get(policy)
+        if not kinds:
+            known = ", ".join(agent for kind in spaces.kinds for agent in kind.agents)
+            raise UserError(f"policies.{policy}: no agent uses it; the environment's agents are {known}")
+        if len(kinds) > 1:
+            raise UserError(
+                f"policies.{policy}: plays agents of different observation or action spaces "
+                f"({', '.join(kinds)}); give each its own policy in `agents`"
+            )
+        ((kind_name, agents),) = kinds.items()
+        yield Seat(
+            policy,
+            kind_name,
+            tuple(place for place, _ in agents),
+            tuple(i for i, (_, train) in enumerate(agents) if train),
+        )
+
+
+class _RoleList:
+    """Roles with addresses and ranks in order of being added."""
+
+    def __init__(self, serial: bool) -> None:
+        self.roles: list[RolePlan] = []
+        self._serial = serial
+        self._ranks = 0
+
+    def add(self, name: RoleName, index: int, policy: str | None = None) -> RolePlan:
+        """On a rank of its own, unless the run is serial."""
+        role = RolePlan(name, index, len(self.roles), 0 if self._serial else self._ranks, policy)
+        self._ranks += 1
+        self.roles.append(role)
+        return role
+
+    def count(self, name: RoleName) -> int:
+        return sum(role.name == name for role in self.roles)
+
+    def beside(self, other: RolePlan, name: RoleName, index: int, policy: str | None = None) -> None:
+        """On the rank of another role."""
+        self.roles.append(RolePlan(name, index, len(self.roles), other.rank, policy))
+
+
+def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple[RolePlan, ...]:
+    trained = [seat.policy for seat in seats if seat.trained]
+    inference = spec.actors.inference.kind
+    _check_roles(spec, seats, trained, serial)
+    made = _RoleList(serial)
+    made.add("coordinator", 0)
+    for policy, index in itertools.product(trained, range(spec.trainers.ranks)):
+        trainer = made.add("trainer", index, policy)
+        if inference == "trainer":
+            made.beside(trainer, "policy_server", made.count("policy_server"), policy)
+    if inference == "server":
+        for index in range(spec.policy_servers.ranks):
+            made.add("policy_server", index)
+    for index in range(spec.evaluators.ranks):
+        made.add("evaluator", index)
+    for index in range(spec.actors.ranks):
+        actor = made.add("actor", index)
+        if inference == "inline":
+            made.beside(actor, "policy_server", index)
+    return tuple(made.roles)
+
+
+def _check_roles(spec: ExperimentSpec, seats: tuple[Seat, ...], trained: list[str], serial: bool) -> None:
+    if not trained:
+        raise UserError("agents: no entry that plays has `train: true`, so nothing would be trained")
+    if serial and spec.trainers.ranks > 1:
+        raise UserError(f"trainers.ranks: is {spec.trainers.ranks}; a serial run has one trainer per policy")
+    if spec.actors.inference.kind == "trainer" and len(trained) < len(seats):
+        raise UserError("actors.inference.kind: is 'trainer'; every policy must be trained then")
+
+
+def _notes(spec: ExperimentSpec, serial: bool) -> list[str]:
+    notes = []
+    inference = spec.actors.inference.kind
+    if inference != "server" and "policy_servers" in spec.model_fields_set:
+        notes.append(
+            f"policy_servers is not used: with actors.inference.kind {inference}, no rank serves actions alone"
+        )
+    if serial and spec.checkpoint.every_updates is None:
+        notes.append(
+            f"serial runs count updates, not seconds: a checkpoint every {SERIAL_CHECKPOINT_UPDATES} updates; "
+            "set checkpoint.every_updates to choose"
+        )
+    return notes
+
+
+def _lag_notes(made: Plan) -> Iterator[str]:
+    """Which policies of several start fragments beyond their limit, lest groups wait in a circle."""
+    limited = {
+        policy: made.spec.policies[policy].batch.fragment_steps
+        for policy in made.trained_policies
+        if made.max_policy_lag(policy) is not None
+    }
+    for policy in must_not_wait(limited):
+        yield (
+            f"policies.{policy}: its fragments ({limited[policy]} steps) end within another policy's "
+            f"({', '.join(f'{name} {steps}' for name, steps in limited.items() if name != policy)}), so some start "
+            "beyond the limit of the policy lag, and those that become older than max_policy_lag are dropped"
+            f"{'; with several trainers the run may pause for seconds' if made.spec.trainers.ranks > 1 else ''}; "
+            "choose batch.fragment_steps so that the longer is a multiple of the shorter"
+        )
+
+
+def _check_batch(made: Plan, policy: str) -> None:
+    spec = made.spec.policies[policy]
+    brought, wanted = made.block_fragments(policy), spec.batch.fragments
+    if wanted % brought:
+        raise UserError(
+            f"policies.{policy}.batch.fragments: is {wanted}; one block brings {brought} fragments "
+            f"({made.spec.actors.environments} environments x {len(made.seat(policy).trained)} trained agents), "
+            f"and a batch is a whole number of blocks: use a multiple of {brought}, or change actors.environments"
+        )
+    groups, trainers = len(made.groups), len(made.trainers(policy))
+    if groups < trainers:
+        raise UserError(
+            f"actors: {groups} groups (ranks x ring) cannot feed {trainers} trainers of policy {policy}; "
+            "raise actors.ranks or actors.ring"
+        )
+
+
+def _check_message_sizes(made: Plan, policy: str) -> None:
+    for name, layout in (("block", made.block_layout(policy)), ("request", made.request_layout(policy))):
+        if layout.size_bytes > _MAX_MESSAGE_BYTES:
+            raise UserError(
+                f"policies.{policy}: one {name} has {layout.size_bytes / 1e9:.1f} GB; at most 2 GiB fit in a message: "
+                "lower actors.environments or batch.fragment_steps"
+            )

@@ -1,0 +1,85 @@
+"""Heads: from features to a distribution over actions and to a value.
+
+They compute in float32 under autocast too: bfloat16 has 8 significant bits, too few for log-probabilities and values.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from srlhpc.environment import ActionSpace, Continuous, Discrete, MultiDiscrete
+from srlhpc.policies.layers.torsos import orthogonal
+from srlhpc.rl.distributions import Categorical, DiagonalGaussian, Distribution, MultiCategorical
+
+_POLICY_GAIN = 0.01
+_VALUE_GAIN = 1.0
+
+
+class Float32Linear(nn.Linear):
+    """A linear layer that autocast leaves alone."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not torch.is_autocast_enabled(input.device.type):
+            return functional.linear(input, self.weight, self.bias)
+        with torch.autocast(input.device.type, enabled=False):
+            return functional.linear(input.float(), self.weight, self.bias)
+
+
+class Scale(NamedTuple):
+    """A head's value v stands for shift + scale * v."""
+
+    shift: Tensor
+    scale: Tensor
+
+
+class PolicyHead(nn.Module):
+    """The distribution over an action space.
+
+    A continuous action has a learnt log standard deviation per dimension that does not depend on the state.
+    """
+
+    def __init__(self, features: int, space: ActionSpace, initial_log_std: float = 0.0) -> None:
+        super().__init__()
+        self._space = space
+        outputs = space.size if isinstance(space, Continuous) else space.mask_size
+        self.linear = orthogonal(Float32Linear(features, outputs), _POLICY_GAIN)
+        self.log_stds = (
+            nn.Parameter(torch.full((space.size,), initial_log_std)) if isinstance(space, Continuous) else None
+        )
+
+    def forward(self, features: Tensor, action_masks: Tensor | None) -> Distribution:
+        x = self.linear(features)
+        match self._space:
+            case Discrete():
+                return Categorical(x, action_masks)
+            case MultiDiscrete(choices=choices):
+                return MultiCategorical(x, choices, action_masks)
+            case Continuous():
+                assert self.log_stds is not None
+                return DiagonalGaussian(x, self.log_stds)
+
+
+class ValueHead(nn.Module):
+    """The value of a state, one number per entry of the leading axes."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.linear = orthogonal(Float32Linear(features, 1), _VALUE_GAIN)
+
+    def forward(self, features: Tensor) -> Tensor:
+        value: Tensor = self.linear(features)
+        return value.squeeze(-1)
+
+    @torch.no_grad()
+    def rescale(self, before: Scale, after: Scale) -> None:
+        """Keeps `shift + scale * value` what it was when shift and scale change.
+
+        w <- w scale / scale',  b <- (scale b + shift - shift') / scale' (van Hasselt et al. 2016, "Learning values
+        across many orders of magnitude", proposition 1; arXiv:1602.07714).
+        """
+        self.linear.weight.mul_(before.scale / after.scale)
+        self.linear.bias.mul_(before.scale).add_(before.shift - after.shift).div_(after.scale)

@@ -1,0 +1,1 @@
+"""One rank: from the plan to roles, links, the loop and the end."""

@@ -1,0 +1,93 @@
+"""Makes actors from the plan. Free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from srlhpc.environment import Episode
+from srlhpc.import_path import load_module
+from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.seeds import seed_of
+from srlhpc.ranks.wiring import Wiring
+from srlhpc.roles.acting.actor import Actor, StepError
+from srlhpc.roles.acting.closing import close, raised
+from srlhpc.roles.acting.group import Group
+from srlhpc.roles.acting.recorder import SeatRecorder
+
+
+def build_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> Actor:
+    """An actor with its ring; `start` or `load_state` comes next."""
+    where = f"environment {plan.spec.environment.factory} on rank {role.rank} ({role.label})"
+    groups: list[Group] = []
+    try:
+        for place in range(plan.spec.actors.ring):
+            groups.append(_group(plan, role, place, wiring))
+    except BaseException:
+        for group in groups:
+            close(group.environment, where)
+        raise
+    return Actor(role.label, groups, where=where, episode_summary=episode_summary(plan))
+
+
+def _group(plan: Plan, role: RolePlan, place: int, wiring: Wiring) -> Group:
+    spec = plan.spec
+    number = plan.group_number(role, place)
+
+    def seed(start: int) -> int:
+        return seed_of(spec.seed, "environment", role.index, place, start)
+
+    module = load_module(spec.environment.factory, "envs")
+    try:
+        environment = module.build(spec.environment, copies=spec.actors.environments, seed=seed(0))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise StepError(
+            f"environment {spec.environment.factory} cannot be built on rank {role.rank} ({role.label}): "
+            f"{raised(error)}"
+        ) from error
+    seats = {seat.policy: (seat.kind, _recorder(plan, role, number, seat.policy, wiring)) for seat in plan.seats}
+    return Group(number, environment, seats, seed)
+
+
+def _recorder(plan: Plan, role: RolePlan, group: int, policy: str, wiring: Wiring) -> SeatRecorder:
+    seat, shapes = plan.seat(policy), plan.shapes(policy)
+    return SeatRecorder(
+        group,
+        wiring.seat_channels(role, group, policy),
+        agents=seat.agents,
+        trained=seat.trained,
+        kind_agents=len(shapes.kind.agents),
+        records=plan.records(policy),
+        burn_in=plan.spec.policies[policy].batch.burn_in_steps,
+        chunks=plan.spec.policies[policy].batch.chunks,
+        outputs=tuple(shapes.outputs),
+        recurrent=bool(shapes.state),
+    )
+
+
+def episode_summary(plan: Plan) -> Callable[[Episode], dict[str, Any]]:
+    """Turns an episode into what is reported: the mean return of its trained agents, and by policy.
+
+    Means are over the agents that were in the game. Of an episode without a trained one the return is None, and a
+    policy without one is left out.
+    """
+    agents = {seat.policy: [plan.spaces.kind(seat.kind).agents[place] for place in seat.agents] for seat in plan.seats}
+    trained = [agents[seat.policy][i] for seat in plan.seats for i in seat.trained]
+
+    def mean(episode: Episode, names: list[str]) -> float | None:
+        returns = [episode.returns[name] for name in names if name in episode.returns]
+        return float(sum(returns) / len(returns)) if returns else None
+
+    def summary(episode: Episode) -> dict[str, Any]:
+        return {
+            "return": mean(episode, trained),
+            "steps": int(episode.steps),
+            "policies": {
+                policy: value for policy, names in agents.items() if (value := mean(episode, names)) is not None
+            },
+            "metrics": {name: float(value) for name, value in episode.metrics.items()},
+        }
+
+    return summary

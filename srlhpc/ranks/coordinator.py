@@ -1,0 +1,131 @@
+"""Makes the coordinator and the reporters from the plan. Free of torch."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+import srlhpc
+from srlhpc.data.atomic import read_json
+from srlhpc.plan.lag_text import lag_advice
+from srlhpc.plan.plan import Plan
+from srlhpc.ranks.wiring import Wiring
+from srlhpc.roles.checkpoint_parts import PartReceiver
+from srlhpc.roles.coordinating.checkpointing import Checkpointing
+from srlhpc.roles.coordinating.coordinator import Coordinator, CoordinatorFiles
+from srlhpc.roles.coordinating.live_timing import LiveTiming
+from srlhpc.roles.coordinating.liveness import Liveness, RankRecord, silence_limit
+from srlhpc.roles.coordinating.progress import LagLimit, Progress
+from srlhpc.roles.coordinating.run_files import RunFiles, cut_metrics
+from srlhpc.roles.reporter import Reporter
+from srlhpc.roles.role import Role
+from srlhpc.runs.checkpoints import checkpoint_folder
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS
+
+REPORT_SECONDS = 0.25
+COORDINATOR_SILENCE_SECONDS = 120.0
+_RANKS_PER_SECOND = 2000.0
+"""Reports that the coordinator takes without becoming busy; more ranks report less often."""
+
+
+def build_coordinator(
+    plan: Plan,
+    wiring: Wiring,
+    paths: RunPaths,
+    attempt: AttemptPaths,
+    *,
+    restored: Mapping[str, Any] | None,
+    roles_state: Callable[[], dict[str, Any]] | None = None,
+) -> Coordinator:
+    """The coordinator; `roles_state` gives the state of all roles in a serial run."""
+    spec = plan.spec
+    now = time.monotonic()
+    meta = (restored or {}).get("meta", {})
+    progress = Progress(
+        plan.trained_policies[0],
+        plan.spaces.frames_per_step,
+        now,
+        meta,
+        is_evaluated=bool(plan.named("evaluator")),
+        lag_limits={
+            policy: LagLimit(plan.max_policy_lag(policy), lag_advice(plan, policy)) for policy in plan.trained_policies
+        },
+    )
+    cut_metrics(paths.metrics, progress.steps if restored is not None else 0)
+    described = read_json(attempt.attempt) or {}
+    reports, commands = wiring.coordinator_ends()
+    parts = {policy: PartReceiver(wiring.part_inbox(plan.trainers(policy)[0])) for policy in plan.trained_policies}
+    text = paths.spec.read_text()
+    checkpointing = Checkpointing(
+        checkpoint_folder(paths, spec.checkpoint.keep, spec.checkpoint.keep_best),
+        parts,
+        lambda: progress.to_meta(time.monotonic()) | {"spec": text, "versions": library_versions()},
+        score=lambda: progress.score,
+        roles_state=roles_state,
+        in_thread=not plan.serial,
+    )
+    return Coordinator(
+        attempt.number,
+        spec.stop,
+        CoordinatorFiles(attempt.outcome, attempt.stop, attempt.checkpoint),
+        RunFiles(
+            paths.status, paths.metrics, paths.reserve, attempt.folder, attempt.attempt, in_thread=not plan.serial
+        ),
+        reports,
+        commands,
+        Liveness(_records(plan, now), attempt.exits, attempt.failures, pulses=attempt.pulses),
+        progress,
+        checkpointing,
+        checkpoint_seconds=None if plan.serial else spec.checkpoint.every_seconds,
+        last_checkpoint_seconds=float(described.get("last_checkpoint_seconds", LAST_CHECKPOINT_SECONDS)),
+        first_checkpoint=restored is None and not plan.serial,
+        timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
+        may_relieve=len(plan.trained_policies) > 1 and spec.trainers.ranks > 1,
+    )
+
+
+def _records(plan: Plan, now: float) -> list[RankRecord]:
+    return [
+        RankRecord(
+            rank.rank,
+            role.label if not plan.serial else "serial-0",
+            matters=role.name in ("trainer", "policy_server"),
+            address=role.address,
+            silence_limit_seconds=math.inf if plan.serial else silence_limit(role.name),
+            heard_at=now,
+        )
+        for rank in plan.ranks
+        if (role := plan.spokesman(rank.rank)) is not None
+    ]
+
+
+def build_reporter(plan: Plan, rank: int, roles: Sequence[Role], wiring: Wiring) -> Reporter:
+    """The reporter of one rank."""
+    spokesman = plan.spokesman(rank)
+    assert spokesman is not None
+    reports, commands = wiring.reporter_ends(spokesman)
+    interval = max(REPORT_SECONDS, len(plan.ranks) / _RANKS_PER_SECOND)
+    return Reporter(
+        rank,
+        roles,
+        reports,
+        commands,
+        addresses={other.rank: plan.addresses(other.rank) for other in plan.ranks},
+        interval_seconds=None if plan.serial else interval,
+        silence_seconds=COORDINATOR_SILENCE_SECONDS,
+    )
+
+
+def library_versions() -> dict[str, str]:
+    """Of the libraries that a checkpoint's numbers may depend on."""
+    versions = {"srlhpc": srlhpc.__version__}
+    for name in ("numpy", "torch", "h5py", "mpi4py"):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions

@@ -1,0 +1,279 @@
+"""What one MPI rank does: plan -> roles and channels -> the loop -> a clean end or a failure that is written down.
+
+Run as `python -m srlhpc.ranks.mpi_first srlhpc.ranks.rank RUN_DIR ATTEMPT [standby]` by the foreman's launcher.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.mpi.world import (
+    DifferenceError,
+    MpiFabric,
+    MpiWorld,
+    WorldSizeError,
+    abort,
+    finalize_or_exit,
+    start_mpi,
+)
+from srlhpc.comm.node.links import share_links
+from srlhpc.comm.transport import RankFabric
+from srlhpc.data.atomic import read_json
+from srlhpc.errors import ClusterError, UserError
+from srlhpc.plan.plan import Plan, RankPlan
+from srlhpc.plan.seeds import seed_of
+from srlhpc.ranks.actors import build_actor
+from srlhpc.ranks.coordinator import build_coordinator, build_reporter, library_versions
+from srlhpc.ranks.global_generators import seed_generators
+from srlhpc.ranks.gpu_binding import GpuError, bind, device_files, gpus_of_rank, visible_gpus
+from srlhpc.ranks.guarded_signals import Handler, guarded
+from srlhpc.ranks.guarded_signals import restore as restore_signals
+from srlhpc.ranks.inputs import read_plan, read_restored
+from srlhpc.ranks.malloc import keep_freed_memory
+from srlhpc.ranks.pulse import Pulse
+from srlhpc.ranks.standing_by import stand_by
+from srlhpc.ranks.wiring import Wiring, inference_rows
+from srlhpc.roles.acting.actor import Actor, StepError
+from srlhpc.roles.coordinating.coordinator import StepLostError
+from srlhpc.roles.role import IDLE, INFERENCE, STREAM, Backoff, Role, run_roles
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.processes import RANK_VARIABLE, STANDBY, STEP_VARIABLE
+from srlhpc.runs.shared_memory import write_down_names
+from srlhpc.slurm.allocation import Allocation
+from srlhpc.specs.child_processes import die_with_parent
+from srlhpc.specs.patience import START_SECONDS
+
+log = logging.getLogger(__name__)
+
+FINALIZE_SECONDS = 10.0
+FINALIZE_SECONDS_WITHOUT_ALL = 0.5
+"""With a dead rank MPI cannot be finalised: just long enough for the last commands to leave."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one rank; returns its exit code."""
+    if sys.platform == "linux":
+        # So that nothing stays after a kill of the launcher.
+        die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    folder, number, *how = arguments
+    stands_by = how == [STANDBY]
+    paths = RunPaths(Path(folder))
+    attempt = paths.attempt(int(number))
+    made = read_plan(paths, attempt, serial=False)
+    write_down_names(attempt)
+    planned = int(os.environ[RANK_VARIABLE])
+    if planned:
+        # Not the coordinator, which is idle but for checkpoints.
+        keep_freed_memory()
+    # On some file systems a name that is looked up too early stays missing for long: first the one that goes away.
+    description = (read_json(attempt.standby) if stands_by else None) or read_json(attempt.attempt) or {}
+    patience = float(description.get("start_seconds", START_SECONDS))
+    try:
+        _bind_gpus(made, planned, paths)
+        world = start_mpi(len(made.ranks), rank=planned, timeout_seconds=patience)
+    except ClusterError as error:
+        # Every rank is the first of a world of its own, if the launcher does not speak this MPI's language.
+        _write_failure(made.ranks[planned], attempt, error)
+        os._exit(1)
+    here = made.ranks[world.rank]
+    logging.basicConfig(
+        level=logging.INFO, format=f"%(asctime)s rank {here.rank} {here.label} %(levelname)s %(name)s: %(message)s"
+    )
+    roles: list[Role] = []
+    try:
+        with guarded(_kept_signals()):
+            world.require_equal({"spec and layouts": made.digest, **library_versions()}, patience)
+            if stands_by:
+                stand_by(made, here, world, attempt, patience)
+            limit = _work(made, here, world, paths, attempt, patience, roles)
+    except StepLostError as error:
+        log.error("%s", error)
+        abort(1)
+    except BaseException as error:
+        _write_failure(here, attempt, error)
+        for role in roles:
+            role.close_environments()
+        os._exit(1)
+    finalize_or_exit(world, limit)
+    return 0
+
+
+def _kept_signals() -> dict[int, Handler]:
+    """Those that ask for an end or tell of a dead rank: what they do here, no environment may change."""
+    names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    return {name: handler for name in names if (handler := signal.getsignal(name)) is not None}
+
+
+def _work(
+    made: Plan,
+    here: RankPlan,
+    world: MpiWorld,
+    paths: RunPaths,
+    attempt: AttemptPaths,
+    patience: float,
+    roles: list[Role],
+) -> float:
+    """Plays the rank's roles to the end; returns how long to wait for the other ranks to leave MPI.
+
+    `roles` takes those that have environments, for whoever has to close them if this raises.
+    """
+    rank_of = {role.address: role.rank for role in made.roles}
+    neighbours = {rank for rank, node in enumerate(world.nodes) if node == world.node}
+    on_node = share_links(world, rank_of, inference_rows(made, neighbours), patience)
+    fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of), on_node)
+    try:
+        if here.rank == 0:
+            some_are_lost = _coordinate(made, fabric, paths, attempt)
+        else:
+            some_are_lost = _play(made, here, world, fabric, paths, attempt, roles)
+    finally:
+        fabric.close()
+    return FINALIZE_SECONDS_WITHOUT_ALL if some_are_lost else FINALIZE_SECONDS
+
+
+def _coordinate(made: Plan, fabric: RankFabric, paths: RunPaths, attempt: AttemptPaths) -> bool:
+    """Rank 0; returns whether any rank was lost."""
+    restored = read_restored(paths, attempt)
+    coordinator = build_coordinator(made, Wiring(made, fabric), paths, attempt, restored=restored)
+    run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
+    coordinator.close()
+    return coordinator.has_lost_ranks
+
+
+def _play(
+    made: Plan,
+    here: RankPlan,
+    world: MpiWorld,
+    fabric: RankFabric,
+    paths: RunPaths,
+    attempt: AttemptPaths,
+    roles: list[Role],
+) -> bool:
+    """Every other rank; returns whether any rank was lost."""
+    wiring = Wiring(made, fabric)
+    seed_generators(seed_of(made.spec.seed, "building", here.rank, attempt.number - 1))
+    for role in _roles(made, here, world, wiring, fabric, paths, attempt):
+        roles.append(role)
+    # After building, which may have loaded torch or moved a generator, so that all begin to play from their own.
+    seed_generators(seed_of(made.spec.seed, "playing", here.rank, attempt.number - 1))
+    restore_signals()
+    for role in roles:
+        if isinstance(role, Actor):
+            role.start(attempt.number - 1)
+    reporter = build_reporter(made, here.rank, roles, wiring)
+    log.info("up on %s, pid %d, GPUs: %s", socket.gethostname(), os.getpid(), ", ".join(_gpus()) or "none")
+    pulse = Pulse(attempt.pulse(here.rank))
+    pulse.start()
+
+    def goes_on() -> bool:
+        pulse.rounds += 1
+        return not reporter.may_exit
+
+    run_roles([*roles, reporter], _backoff(here), keep_going=goes_on)
+    for role in (*roles, reporter):
+        role.close()
+    return bool(reporter.dead)
+
+
+def _roles(
+    made: Plan,
+    here: RankPlan,
+    world: MpiWorld,
+    wiring: Wiring,
+    fabric: RankFabric,
+    paths: RunPaths,
+    attempt: AttemptPaths,
+) -> Iterator[Role]:
+    """One after the other, so that those that are made are known if the next cannot be."""
+    restart = attempt.number - 1
+    if here.needs_torch:
+        from srlhpc.ranks.learners import LearningRoles
+
+        trains = any(role.name == "trainer" for role in here.roles)
+        restored = read_restored(paths, attempt) if trains else None
+        learning = LearningRoles(made, wiring, fabric, world, restored=restored, restart=restart)
+        makers = {
+            "trainer": learning.trainer,
+            "policy_server": learning.policy_server,
+            "evaluator": learning.evaluator,
+        }
+        yield from (makers[role.name](role) for role in here.roles if role.name in makers)
+    yield from (build_actor(made, role, wiring) for role in here.roles if role.name == "actor")
+
+
+def _backoff(here: RankPlan) -> Backoff:
+    names = {role.name for role in here.roles}
+    return STREAM if names == {"trainer"} else INFERENCE
+
+
+def _bind_gpus(made: Plan, rank: int, paths: RunPaths) -> None:
+    """Lets this process see its own GPUs only. torch looks when it is loaded, so it comes before.
+
+    Raises:
+        GpuError: the node grants fewer than planned.
+    """
+    assert "torch" not in sys.modules
+    allocation = Allocation.from_json(read_json(paths.allocation) or {}) if STEP_VARIABLE in os.environ else None
+    chosen = gpus_of_rank(made, rank, allocation, os.environ, device_files())
+    if chosen is not None:
+        bind(os.environ, chosen)
+
+
+def _gpus() -> tuple[str, ...]:
+    return visible_gpus(os.environ, 0)
+
+
+def _write_failure(here: RankPlan, attempt: AttemptPaths, error: BaseException) -> None:
+    text = traceback.format_exc()
+    role = here.roles[0]
+    content = {
+        "rank": here.rank,
+        "role": role.name,
+        "index": role.index,
+        "label": here.label,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "time": time.time(),
+        "kind": failure_kind(error),
+        "message": str(error) if isinstance(error, (UserError, ClusterError, StepError)) else _one_line(error),
+        "traceback": text,
+    }
+    # The rank must leave, whatever the disk does; the script around it tells its exit status.
+    with suppress(OSError):
+        RunPaths(attempt.folder.parent.parent).reserve.write_json(attempt.failure(here.rank), content)
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def failure_kind(error: BaseException) -> str:
+    """One word for `why` and the coordinator."""
+    match error:
+        case StepError():
+            return "environment"
+        case UserError():
+            return "user"
+        case WorldSizeError():
+            return "world"
+        case DifferenceError():
+            return "difference"
+        case GpuError():
+            return "gpu"
+        case ClusterError():
+            return "cluster"
+    return "diverged" if type(error).__name__ == "DivergedError" else "exception"
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

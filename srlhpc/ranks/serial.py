@@ -1,0 +1,156 @@
+"""A serial run: the same roles in one process, polled in turn, in lock-step; deterministic, with breakpoints.
+
+At an update boundary nothing is in flight: fragments start only when granted, and none is granted while a checkpoint
+is due. So a checkpoint holds everything, and going on from it gives the same bits as never having stopped. An
+environment that cannot be saved starts new episodes at every checkpoint, in the undisturbed run too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.transport import RankFabric
+from srlhpc.data.layout import Layout
+from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.seeds import seed_of
+from srlhpc.ranks.actors import build_actor
+from srlhpc.ranks.coordinator import build_coordinator, build_reporter
+from srlhpc.ranks.global_generators import load_generators, save_generators, seed_generators
+from srlhpc.ranks.guarded_signals import restore as restore_signals
+from srlhpc.ranks.inputs import read_plan, read_restored
+from srlhpc.ranks.learners import LearningRoles
+from srlhpc.ranks.serial_pause import SerialPause
+from srlhpc.ranks.wiring import Wiring
+from srlhpc.roles.acting.actor import Actor
+from srlhpc.roles.coordinating.coordinator import Coordinator
+from srlhpc.roles.role import INFERENCE, Role, run_roles
+from srlhpc.roles.serving.policy_server import PolicyServer
+from srlhpc.roles.training.trainer import Trainer
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+
+_R = TypeVar("_R", bound=Role)
+
+GENERATORS = "generators"
+"""Name of the process's own generators beside the roles in a checkpoint."""
+
+log = logging.getLogger(__name__)
+
+
+def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
+    """Trains in this process until the run ends; the outcome is in `attempt.outcome`."""
+    made = read_plan(paths, attempt, serial=True)
+    restored = read_restored(paths, attempt)
+    rank_of = {role.address: 0 for role in made.roles}
+    fabric = RankFabric(0, rank_of, InProcessFabric(), None)
+    wiring = Wiring(made, fabric)
+    seed, updates = made.spec.seed, int(restored["meta"]["updates"]) if restored is not None else 0
+    seed_generators(seed_of(seed, "building", 0, updates))
+    learning = LearningRoles(made, wiring, fabric, None, restored=restored, restart=0)
+    trainers = [learning.trainer(role) for role in made.named("trainer")]
+    servers = [learning.policy_server(role) for role in made.named("policy_server")]
+    with ExitStack() as environments:
+        evaluators = _built(made.named("evaluator"), learning.evaluator, environments)
+        actors = _built(made.named("actor"), lambda role: build_actor(made, role, wiring), environments)
+        exact = len(made.trained_policies) == 1 and actors[0].can_save
+        if not exact:
+            log.warning("%s", _why_not_exact(made))
+        arrangement = _arrangement(made)
+        seed_generators(seed_of(seed, "playing", 0, updates))
+        _begin(actors, servers, trainers, restored, arrangement, exact)
+        coordinator = build_coordinator(
+            made,
+            wiring,
+            paths,
+            attempt,
+            restored=restored,
+            roles_state=lambda: {"arrangement": arrangement, **_roles_state(actors, servers, trainers, exact)},
+        )
+        roles: list[Role] = [*actors, *servers, *trainers, *evaluators]
+        reporter = build_reporter(made, 0, roles, wiring)
+        pause = SerialPause(roles, attempt)
+        run_roles([reporter, *roles, coordinator], INFERENCE, keep_going=lambda: _goes_on(coordinator), sleep=pause)
+        environments.pop_all()
+    for role in (*roles, reporter, coordinator):
+        role.close()
+
+
+def _built(planned: Iterable[RolePlan], build: Callable[[RolePlan], _R], environments: ExitStack) -> list[_R]:
+    """The roles; if the run fails, their environments are closed."""
+    made = []
+    for role in planned:
+        made.append(build(role))
+        environments.callback(made[-1].close_environments)
+    return made
+
+
+def _goes_on(coordinator: Coordinator) -> bool:
+    # Native code of an environment may have put its own handlers in their place.
+    restore_signals()
+    return not coordinator.is_done
+
+
+def _arrangement(made: Plan) -> str:
+    """Equal where the states of all roles fit: environment, roles, groups and layouts."""
+    layouts = [layout.digest for seat in made.seats for layout in _layouts(made, seat.policy)]
+    environment = made.spec.environment.model_dump(mode="json")
+    parts = [environment, [role.label for role in made.roles], len(made.groups), layouts]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _layouts(made: Plan, policy: str) -> Sequence[Layout]:
+    return made.block_layout(policy), made.request_layout(policy)
+
+
+def _begin(
+    actors: Sequence[Actor],
+    servers: Sequence[PolicyServer],
+    trainers: Sequence[Trainer],
+    restored: Mapping[str, Any] | None,
+    arrangement: str,
+    exact: bool,
+) -> None:
+    states: Mapping[str, Any] = (restored or {}).get("roles", {})
+    if states.get("arrangement") != arrangement:
+        if restored is not None:
+            log.warning("the checkpoint's environments do not fit this run: it starts new episodes")
+        states = {}
+    roles: list[Role] = [*servers, *trainers, *actors]
+    for role in roles:
+        if role.label in states:
+            role.load_state(states[role.label])
+    if GENERATORS in states:
+        load_generators(states[GENERATORS])
+    updates = int(restored["meta"]["updates"]) if restored is not None else 0
+    for actor in actors:
+        if not (exact and actor.label in states):
+            actor.start(updates)
+
+
+def _roles_state(
+    actors: Sequence[Actor], servers: Sequence[PolicyServer], trainers: Sequence[Trainer], exact: bool
+) -> dict[str, Any]:
+    state: dict[str, Any] = {role.label: role.save_state() for role in servers}
+    if not all(actor.is_between_fragments for actor in actors):
+        log.warning("this checkpoint falls within a batch: going on from it starts new episodes")
+        return state
+    state |= {role.label: role.save_state() for role in (*trainers, *actors)}
+    state[GENERATORS] = save_generators()
+    if not exact:
+        for actor in actors:
+            actor.start(trainers[0].version)
+    return state
+
+
+def _why_not_exact(made: Plan) -> str:
+    if len(made.trained_policies) > 1:
+        return "several policies are trained: every checkpoint starts new episodes"
+    return (
+        f"environment {made.spec.environment.factory} offers no save_state: every checkpoint starts new episodes, "
+        "in this run as in one that goes on from it, so that resuming stays exact"
+    )

@@ -1,0 +1,181 @@
+"""Makes the ends of all links that a plan names; both ends are described here, side by side. Free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
+from srlhpc.comm.node.rows import Rows
+from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
+from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.roles.acting.recorder import SeatChannels
+
+_AWAITED_SLOTS = 2
+"""For replies, of which one is outstanding: the one before may not have left yet."""
+_REQUEST_SLOTS = 1
+"""One request of a group is outstanding."""
+
+
+_Group = tuple[RolePlan, int]
+"""An actor, and the number of one of its groups."""
+
+
+def inference_rows(plan: Plan, here: Collection[int]) -> list[Rows]:
+    """The inboxes of requests and replies, as `Wiring` makes them, with their links between different ranks of a node.
+
+    Looks only at what is on the node, since there may be tens of thousands of groups elsewhere.
+
+    Args:
+        plan: of the run.
+        here: ranks of the node.
+    """
+    if plan.spec.actors.inference.kind == "inline":
+        return []
+    groups = [(actor, plan.group_number(actor, place)) for actor, place in plan.groups if actor.rank in here]
+    return [rows for seat in plan.seats for rows in _rows_of_policy(plan, seat.policy, groups, here)]
+
+
+def _rows_of_policy(plan: Plan, policy: str, groups: Sequence[_Group], here: Collection[int]) -> Iterator[Rows]:
+    served: dict[int, tuple[RolePlan, list[_Group]]] = {}
+    for actor, group in groups:
+        server = plan.server_of(group, policy)
+        if server.rank in here and server.rank != actor.rank:
+            served.setdefault(server.address, (server, []))[1].append((actor, group))
+    if served:
+        request, reply = plan.request_layout(policy), plan.reply_layout(policy)
+    for server, its_groups in served.values():
+        yield Rows(tuple(_request_links(plan, server, policy, its_groups)), request, _REQUEST_SLOTS)
+        for link in _reply_links(plan, server, policy, its_groups):
+            yield Rows((link,), reply, _AWAITED_SLOTS)
+
+
+def _request_links(plan: Plan, server: RolePlan, policy: str, groups: Sequence[_Group]) -> list[Link]:
+    return [plan.link(Stream.REQUESTS, actor, server, group, policy) for actor, group in groups]
+
+
+def _reply_links(plan: Plan, server: RolePlan, policy: str, groups: Sequence[_Group]) -> list[Link]:
+    return [plan.link(Stream.REPLIES, server, actor, group, policy) for actor, group in groups]
+
+
+class Wiring:
+    """The links of one rank's roles.
+
+    Args:
+        plan: of the run.
+        fabric: of this rank.
+    """
+
+    def __init__(self, plan: Plan, fabric: Fabric) -> None:
+        self._plan, self._fabric = plan, fabric
+        self._block_outboxes: dict[tuple[int, int], Outbox] = {}
+
+    # --- samples and inference -----------------------------------------------------------------------------------
+
+    def seat_channels(self, actor: RolePlan, group: int, policy: str) -> SeatChannels:
+        """The actor's ends for one group and policy."""
+        plan, fabric = self._plan, self._fabric
+        server = plan.server_of(group, policy)
+        channels = SeatChannels(
+            requests=fabric.outbox(
+                plan.link(Stream.REQUESTS, actor, server, group, policy),
+                plan.request_layout(policy),
+                slots=_REQUEST_SLOTS,
+            ),
+            replies=fabric.inbox([plan.link(Stream.REPLIES, server, actor, group, policy)], plan.reply_layout(policy)),
+            blocks=None,
+        )
+        if plan.trainers(policy):
+            trainer = plan.trainer_of(group, policy)
+            channels.blocks = self._block_outbox(actor, trainer)
+            if plan.needs_grants(policy):
+                channels.grant_requests = fabric.outbox(
+                    plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy), HEADER_ONLY, slots=1
+                )
+                channels.grants = fabric.inbox([plan.link(Stream.GRANTS, trainer, actor, group, policy)], HEADER_ONLY)
+        return channels
+
+    def _block_outbox(self, actor: RolePlan, trainer: RolePlan) -> Outbox:
+        """One for all groups of the actor that feed the trainer."""
+        key = (actor.address, trainer.address)
+        if key not in self._block_outboxes:
+            self._block_outboxes[key] = self._fabric.outbox(
+                self._plan.pool_link(Stream.BLOCKS, actor, trainer),
+                self._plan.block_layout(trainer.policy or ""),
+                slots=self._plan.outbox_slots(actor, trainer),
+            )
+        return self._block_outboxes[key]
+
+    def blocks(self, trainer: RolePlan) -> Inbox:
+        """The trainer's pool."""
+        plan, policy = self._plan, trainer.policy or ""
+        actors = dict.fromkeys(actor for actor, _ in plan.groups_fed(trainer))
+        links = [plan.pool_link(Stream.BLOCKS, actor, trainer) for actor in actors]
+        return self._fabric.inbox(links, plan.block_layout(policy), pool=plan.pool_slots(policy))
+
+    def grant_ends(self, trainer: RolePlan) -> tuple[Inbox, dict[int, Outbox]]:
+        """The trainer's ends of grants: requests by group, and the outbox of each place in them."""
+        plan, policy = self._plan, trainer.policy or ""
+        groups = plan.groups_fed(trainer)
+        inbox = self._fabric.inbox(
+            [plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy) for actor, group in groups], HEADER_ONLY
+        )
+        grants = {
+            place: self._fabric.outbox(
+                plan.link(Stream.GRANTS, trainer, actor, group, policy),
+                HEADER_ONLY,
+                slots=_AWAITED_SLOTS,
+                synchronous=False,
+            )
+            for place, (actor, group) in enumerate(groups)
+        }
+        return inbox, grants
+
+    def serving_ends(self, server: RolePlan, policy: str) -> tuple[Inbox, dict[int, Outbox]] | None:
+        """A policy server's ends: requests by group, and the outbox of each place in them; None without groups."""
+        plan = self._plan
+        groups = plan.groups_served(server, policy)
+        if not groups:
+            return None
+        links = _request_links(plan, server, policy, groups)
+        inbox = self._fabric.inbox(links, plan.request_layout(policy))
+        replies = {
+            place: self._fabric.outbox(link, plan.reply_layout(policy), slots=_AWAITED_SLOTS, synchronous=False)
+            for place, link in enumerate(_reply_links(plan, server, policy, groups))
+        }
+        return inbox, replies
+
+    # --- control -------------------------------------------------------------------------------------------------
+
+    def reporter_ends(self, spokesman: RolePlan) -> tuple[Outbox, Inbox]:
+        """A rank's ends of the control stream."""
+        plan = self._plan
+        return (
+            self._fabric.outbox(plan.pool_link(Stream.REPORTS, spokesman, plan.coordinator), TEXT, slots=1),
+            self._fabric.inbox([plan.pool_link(Stream.COMMANDS, plan.coordinator, spokesman)], TEXT),
+        )
+
+    def coordinator_ends(self) -> tuple[Inbox, dict[int, Outbox]]:
+        """The coordinator's: reports of all ranks, and commands by rank."""
+        plan = self._plan
+        spokesmen = {rank.rank: role for rank in plan.ranks if (role := plan.spokesman(rank.rank)) is not None}
+        links = [plan.pool_link(Stream.REPORTS, role, plan.coordinator) for role in spokesmen.values()]
+        commands = {
+            rank: self._fabric.outbox(
+                plan.pool_link(Stream.COMMANDS, plan.coordinator, role),
+                TEXT,
+                slots=_AWAITED_SLOTS,
+                synchronous=False,
+            )
+            for rank, role in spokesmen.items()
+        }
+        return self._fabric.inbox(links, TEXT, pool=min(64, 2 * len(links))), commands
+
+    def part_outbox(self, trainer: RolePlan, slots: int) -> Outbox:
+        """A first trainer's way for its part of a checkpoint; `slots` hold all of it."""
+        link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
+        return self._fabric.outbox(link, CHUNK, slots=slots)
+
+    def part_inbox(self, trainer: RolePlan) -> Inbox:
+        """The coordinator's end of it."""
+        link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
+        return self._fabric.inbox([link], CHUNK, pool=2)

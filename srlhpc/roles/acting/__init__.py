@@ -1,0 +1,1 @@
+"""Roles that play: actors, and what evaluators share with them."""

@@ -1,0 +1,133 @@
+"""The actor: steps a ring of groups, one while the others wait for their actions, and sends blocks of fragments.
+
+    group:  start --(open fragments, ask)--> waiting --(all replied, step the environment)--> start
+
+Free of torch: an actor with remote inference must stay small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from srlhpc.comm.acquisition import holding, in_order
+from srlhpc.environment import Environment, Step, zero_actions
+from srlhpc.roles.acting.record_check import RecordCheck
+from srlhpc.roles.acting.recorder import SeatRecorder
+from srlhpc.roles.acting.step_check import StepCheck
+from srlhpc.roles.time_use import TimeUse
+
+
+class Group:
+    """E copies of the environment with a recorder per policy."""
+
+    def __init__(
+        self,
+        number: int,
+        environment: Environment,
+        seats: Mapping[str, tuple[str, SeatRecorder]],
+        seed: Callable[[int], int],
+    ) -> None:
+        """`seats` maps policy to (kind, recorder); `seed(start)` gives the seed of the start-th fresh start."""
+        self.number = number
+        self.environment = environment
+        self.steps = 0
+        self._recorders = [(kind, recorder) for kind, recorder in seats.values()]
+        lengths = {policy: recorder.fragment_steps for policy, (_, recorder) in seats.items()}
+        self._to_open = [(policy, seats[policy][1]) for policy in in_order(lengths)]
+        self._seed = seed
+        self._check = StepCheck(environment.spaces, environment.copies)
+        self._record_checks = [RecordCheck(kind) for kind in environment.spaces.kinds]
+        self._step: Step | None = None
+        self._waiting = False
+        self._actions = zero_actions(environment.spaces, environment.copies)
+
+    def begin(self, start: int) -> None:
+        """New episodes in all copies."""
+        for _, recorder in self._recorders:
+            recorder.start_over()
+        self._step = self.environment.reset(self._seed(start))
+        self._check(self._step)
+        for check in self._record_checks:
+            check.begin(self._step)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether actions are on their way."""
+        return self._waiting
+
+    @property
+    def is_between_fragments(self) -> bool:
+        return not self._waiting and not any(recorder.is_open for _, recorder in self._recorders)
+
+    def ask(self) -> bool:
+        """Opens fragments where needed and asks for actions; false while a grant or a free slot is missing."""
+        if not self._open():
+            return False
+        assert self._step is not None
+        for kind, recorder in self._recorders:
+            recorder.ask(self._step.kinds[kind])
+        self._waiting = True
+        return True
+
+    def _open(self) -> bool:
+        """One policy after the other, in the run's order of policies, so that groups never wait in a circle."""
+        for place, (_, recorder) in enumerate(self._to_open):
+            if recorder.is_ready:
+                continue
+            if not recorder.open(holding(place, [each.holds for _, each in self._to_open])):
+                return False
+        return True
+
+    def waits_for(self) -> str:
+        """In words for people."""
+        if self._waiting:
+            asked = [policy for policy, recorder in self._to_open if not recorder.replied()]
+            return f"actions of {' and '.join(asked)}" if asked else ""
+        missing = next(((policy, recorder) for policy, recorder in self._to_open if not recorder.is_ready), None)
+        if missing is None:
+            return ""
+        held = [policy for policy, recorder in self._to_open if recorder.holds]
+        what = "a free slot" if missing[1].is_granted else "a grant"
+        return f"{what} of {missing[0]}" + (f" while it holds {' and '.join(held)}" if held else "")
+
+    def has_replies(self) -> bool:
+        replied = [recorder.replied() for _, recorder in self._recorders]
+        return all(replied)
+
+    def step(self, time_use: TimeUse) -> Step:
+        """Plays the replied actions."""
+        for kind, recorder in self._recorders:
+            recorder.act(self._actions[kind])
+        time_use.spent("computing")
+        self._step = step = self.environment.step(self._actions)
+        time_use.spent("environment")
+        self._check(step)
+        for check in self._record_checks:
+            check(step)
+        for kind, recorder in self._recorders:
+            recorder.finish_record(step.kinds[kind])
+        self.steps += 1
+        self._waiting = False
+        return step
+
+    def end(self) -> bool:
+        """Drops open fragments and says LAST on every link; false while one of them has no room for it."""
+        said = [recorder.end() for _, recorder in self._recorders]
+        return all(said)
+
+    def save_state(self) -> dict[str, Any] | None:
+        """None: the environment cannot be saved, so the group starts over instead."""
+        saved = self.environment.save_state()
+        if saved is None:
+            return None
+        recorders = {str(i): recorder.save_state() for i, (_, recorder) in enumerate(self._recorders)}
+        return {"environment": dict(saved), "recorders": recorders}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        for i, (_, recorder) in enumerate(self._recorders):
+            recorder.load_state(state["recorders"][str(i)])
+        self._step = self.environment.load_state(state["environment"])
+        self._check(self._step)
+        for check in self._record_checks:
+            check.go_on(self._step)

@@ -1,0 +1,300 @@
+"""One group of an actor's ring: E copies of the environment and the open fragments of every policy in them.
+
+Letters: T records of a fragment (burn-in included), E copies, A agents of a policy in one copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srlhpc.comm.acquisition import Holding
+from srlhpc.comm.channel import Inbox, Message, Outbox
+from srlhpc.comm.protocol import GrantHeader
+from srlhpc.data.blocks import BlockHeader, ReplyHeader, RequestHeader
+from srlhpc.data.layout import prefixed
+from srlhpc.environment import KindStep
+
+Array = NDArray[Any]
+
+
+@dataclass
+class SeatChannels:
+    """The links of one group and policy."""
+
+    requests: Outbox
+    replies: Inbox
+    blocks: Outbox | None
+    """None: the policy is not trained on these agents."""
+    grant_requests: Outbox | None = None
+    grants: Inbox | None = None
+
+
+class SeatRecorder:
+    """What one policy sees and does in one group: asks for actions and fills fragments.
+
+    A fragment's life: closed -> (grant asked, granted) -> open, T records -> sent. Records written before their
+    action: observations, first, valid, alive, masks; at the reply: actions, log-probabilities, outputs, version; after
+    the step: rewards and ends.
+    """
+
+    def __init__(
+        self,
+        group: int,
+        channels: SeatChannels,
+        *,
+        agents: tuple[int, ...],
+        trained: tuple[int, ...],
+        kind_agents: int,
+        records: int,
+        burn_in: int,
+        chunks: int = 1,
+        outputs: tuple[str, ...],
+        recurrent: bool,
+    ) -> None:
+        self.channels = channels
+        self._group = group
+        self._agents = _places(agents, kind_agents)
+        self._trained = _places(trained, len(agents))
+        self._trained_in_kind = _places(tuple(agents[i] for i in trained), kind_agents)
+        self._records, self._burn_in, self._recurrent = records, burn_in, recurrent
+        ends = range(records // chunks - 1, records - 1, records // chunks)
+        self._chunk_ends = {t: place for place, t in enumerate(ends)}
+        # After these records the state is kept: before a chunk, the bootstrap, and the next fragment's t = 0.
+        self._state_records = {*ends, records - 1, records - 1 - burn_in}
+        self._outputs = tuple(f"out.{name}" for name in outputs)
+        self._trains = channels.blocks is not None
+        self._block: Message | None = None
+        self._t = 0
+        self._sequence = 0
+        self._needs_version = 0
+        self._granted = channels.grants is None
+        self._asked = False
+        self._tail: dict[str, Array] | None = None
+        self._start_state: dict[str, Array] = {}
+        self._next_start_state: dict[str, Array] = {}
+        self._reply: Message | None = None
+
+    # --- before the action ---------------------------------------------------------------------------------------
+
+    @property
+    def fragment_steps(self) -> int:
+        """Environment steps from a fragment's start to its end."""
+        return self._records - self._burn_in
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a record can be written: a fragment is open, or nothing is recorded."""
+        return not self._trains or self._block is not None
+
+    @property
+    def is_granted(self) -> bool:
+        """Whether the next fragment has its grant, or needs none."""
+        return self._granted
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has a grant, or a fragment that was started with one."""
+        return self.channels.grants is not None and self._granted
+
+    def open(self, held: Holding = Holding.NOTHING) -> bool:
+        """Makes sure that there is an open fragment; false while a grant or a free slot is missing.
+
+        `held` by the group's other recorders; told with the request for a grant.
+        """
+        if self.is_ready:
+            return True
+        if not self._granted and not self._ask_for_grant(held):
+            return False
+        assert self.channels.blocks is not None
+        block = self.channels.blocks.acquire()
+        if block is None:
+            return False
+        self._begin(block)
+        return True
+
+    def _ask_for_grant(self, held: Holding) -> bool:
+        requests, grants = self.channels.grant_requests, self.channels.grants
+        assert requests is not None
+        assert grants is not None
+        if not self._asked:
+            message = requests.acquire()
+            if message is None:
+                return False
+            message.header[GrantHeader.GROUP] = self._group
+            message.header[GrantHeader.HOLDING] = held
+            requests.send(message)
+            self._asked = True
+        grants.poll()
+        grant = grants.take()
+        if grant is None:
+            return False
+        self._needs_version = int(grant.header[GrantHeader.NEEDS_VERSION])
+        grants.release(grant)
+        self._granted, self._asked = True, False
+        return True
+
+    def _begin(self, block: Message) -> None:
+        fields = block.fields
+        if self._burn_in:
+            if self._tail is None:
+                for array in fields.values():
+                    array[...] = 0
+            else:
+                for name, part in self._tail.items():
+                    fields[name][: self._burn_in] = part
+                fields["valid"][: self._burn_in] = False
+        for name, view in prefixed(fields, "state.").items():
+            view[...] = self._start_state[name][:, self._trained] if self._start_state else 0
+        self._block, self._t = block, self._burn_in
+
+    def ask(self, step: KindStep) -> None:
+        """Writes the first half of the record and asks for its actions."""
+        if self._block is not None:
+            self._write_seen(self._block.fields, self._t, step)
+            self._block.fields["valid"][self._t] = step.valid[:, self._trained_in_kind]
+            self._block.fields["alive"][self._t] = step.alive[:, self._trained_in_kind]
+        request = self.channels.requests.acquire()
+        assert request is not None, "one request is outstanding at most, so its slot is free"
+        fields = request.fields
+        for key, values in step.observations.items():
+            fields[f"obs.{key}"][...] = values[:, self._agents]
+        fields["first"][...] = step.first[:, self._agents]
+        fields["alive"][...] = step.alive[:, self._agents]
+        if step.action_masks is not None:
+            fields["action_masks"][...] = step.action_masks[:, self._agents]
+        header = request.header
+        header[RequestHeader.GROUP] = self._group
+        header[RequestHeader.NEEDS_VERSION] = self._needs_version
+        header[RequestHeader.WANT_STATE] = self._trains and self._recurrent and self._t in self._state_records
+        self.channels.requests.send(request)
+
+    def _write_seen(self, fields: Mapping[str, Array], t: int, step: KindStep) -> None:
+        for key, values in step.observations.items():
+            fields[f"obs.{key}"][t] = values[:, self._trained_in_kind]
+        fields["first"][t] = step.first[:, self._trained_in_kind]
+        if step.action_masks is not None:
+            fields["action_masks"][t] = step.action_masks[:, self._trained_in_kind]
+
+    # --- the action ----------------------------------------------------------------------------------------------
+
+    def replied(self) -> bool:
+        """Whether the reply is here."""
+        if self._reply is None:
+            self.channels.replies.poll()
+            self._reply = self.channels.replies.take()
+        if self.channels.blocks is not None:
+            # Replies may come without MPI, and a block under way moves only while its sender calls MPI.
+            self.channels.blocks.poll()
+        return self._reply is not None
+
+    def act(self, actions: Array) -> None:
+        """Writes the replied actions into the kind's action array and into the record."""
+        reply = self._reply
+        assert reply is not None
+        actions[:, self._agents] = reply.fields["actions"]
+        if self._block is not None:
+            self._write_reply(self._block.fields, reply)
+        if reply.header[ReplyHeader.HAS_STATE]:
+            self._keep_state(prefixed(reply.fields, "state."))
+        self.channels.replies.release(reply)
+        self._reply = None
+
+    def _write_reply(self, fields: Mapping[str, Array], reply: Message) -> None:
+        t = self._t
+        fields["actions"][t] = reply.fields["actions"][:, self._trained]
+        fields["log_probs"][t] = reply.fields["log_probs"][:, self._trained]
+        fields["versions"][t] = reply.header[ReplyHeader.VERSION]
+        for name in self._outputs:
+            fields[name][t] = reply.fields[name][:, self._trained]
+
+    def _keep_state(self, state: Mapping[str, Array]) -> None:
+        if self._t == self._records - 1 - self._burn_in:
+            self._next_start_state = {name: view.copy() for name, view in state.items()}
+        if self._block is None:
+            return
+        if self._t == self._records - 1:
+            for name, view in state.items():
+                self._block.fields[f"final_state.{name}"][...] = view[:, self._trained]
+        elif self._t in self._chunk_ends:
+            for name, view in state.items():
+                self._block.fields[f"chunk_state.{name}"][self._chunk_ends[self._t]] = view[:, self._trained]
+
+    # --- after the step ------------------------------------------------------------------------------------------
+
+    def finish_record(self, step: KindStep) -> None:
+        """Writes the second half of the record; sends the block when it is full."""
+        if self._block is None:
+            return
+        fields, t = self._block.fields, self._t
+        fields["rewards"][t] = step.rewards[:, self._trained_in_kind]
+        fields["terminated"][t] = step.terminated[:, self._trained_in_kind]
+        fields["truncated"][t] = step.truncated[:, self._trained_in_kind]
+        self._t = t + 1
+        if self._t == self._records:
+            self._write_seen(fields, self._t, step)
+            self._send(self._block)
+
+    def _send(self, block: Message) -> None:
+        fields, burn_in = block.fields, self._burn_in
+        if burn_in:
+            self._tail = {
+                name: array[self._records - burn_in : self._records].copy()
+                for name, array in fields.items()
+                if not name.startswith(("state.", "final_state."))
+            }
+        self._start_state = self._next_start_state
+        valid, header = fields["valid"], block.header
+        header[BlockHeader.GROUP] = self._group
+        header[BlockHeader.SEQUENCE] = self._sequence
+        header[BlockHeader.VALID] = np.count_nonzero(valid)
+        header[BlockHeader.STEPS] = np.count_nonzero(valid.any(axis=2))
+        header[BlockHeader.OLDEST_VERSION] = fields["versions"][burn_in:].min()
+        header[BlockHeader.TRAINED_FROM] = burn_in
+        assert self.channels.blocks is not None
+        self.channels.blocks.send(block)
+        self._sequence += 1
+        self._block = None
+        self._granted = self.channels.grants is None
+
+    # --- ending and resuming -------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a fragment is under way."""
+        return self._block is not None
+
+    def end(self) -> bool:
+        """Drops the open fragment and says LAST; false while there is no room for it."""
+        said = self.channels.requests.send_last()
+        if self.channels.blocks is not None:
+            said &= self.channels.blocks.send_last()
+        return said
+
+    def start_over(self) -> None:
+        """Forgets what came before: the next fragment starts with new episodes."""
+        assert self._block is None, "only between fragments"
+        self._tail, self._start_state, self._next_start_state = None, {}, {}
+
+    def save_state(self) -> dict[str, Any]:
+        return {
+            "needs_version": self._needs_version,
+            "sequence": self._sequence,
+            "tail": dict(self._tail or {}),
+            "start_state": dict(self._start_state),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._needs_version = int(state["needs_version"])
+        self._sequence = int(state["sequence"])
+        self._tail = dict(state.get("tail", {})) or None
+        self._start_state = dict(state.get("start_state", {}))
+
+
+def _places(places: tuple[int, ...], size: int) -> slice | list[int]:
+    """An index for the agent axis: a slice (a view, no copy) where all places are meant in order."""
+    return slice(None) if places == tuple(range(size)) else list(places)

@@ -1,0 +1,1 @@
+"""Hearing every rank, deciding, writing the run's files."""

@@ -1,0 +1,203 @@
+"""Puts the parts of a checkpoint together and writes it in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.full_disk import not_written
+from srlhpc.data.score import Score
+from srlhpc.roles.checkpoint_parts import PartReceiver
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 2.0
+"""Between two tries to write the last checkpoint."""
+
+
+class Checkpointing:
+    """One checkpoint at a time: asked -> parts arrive -> written (or given up).
+
+    The last one, which `insist` is called for, is tried again and again until it is written or `give_up` is called.
+
+    Args:
+        folder: where files go.
+        parts: policy to its receiver, that whose updates and steps are the run's first; a checkpoint is whole when
+            each has sent its part.
+        meta: what else goes into the file, called when the last part is here.
+        score: how good the weights are, called with it.
+        roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
+        in_thread: write beside the loop; serial mode writes at once.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        folder: CheckpointFolder,
+        parts: Mapping[str, PartReceiver],
+        meta: Callable[[], dict[str, Any]],
+        *,
+        score: Callable[[], Score | None] = lambda: None,
+        roles_state: Callable[[], dict[str, Any]] | None,
+        in_thread: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder, self._receivers, self._meta, self._score = folder, parts, meta, score
+        self._roles_state, self._in_thread, self._clock = roles_state, in_thread, clock
+        self._parts: dict[str, tuple[int, dict[str, Any]]] = {}
+        """The number of the checkpoint that a part is for, and the part."""
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        """What broke the thread; raised by the next poll."""
+        self._insists_from = math.inf
+        """Number of the checkpoint that must be written, and of later ones."""
+        self._unwritten: tuple[dict[str, Any], int, Score | None] | None = None
+        """What is to be written again."""
+        self._retry_at = 0.0
+        self.waits_since: float | None = None
+        """Since when the last checkpoint cannot be written; None if it can, or was given up."""
+        self._writing = 0
+        self.asked = 0
+        self.written = 0
+        self.last: Path | None = None
+        self.last_updates: int | None = None
+        self.problem: str | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything asked for is written or given up."""
+        return self.asked == self.written
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a file is being written, which takes as long as the file system needs."""
+        return self._thread is not None
+
+    def ask(self) -> None:
+        """Wants a checkpoint; at the end one that is under way is not enough, so another takes its place or follows."""
+        self.asked += 1
+
+    def insist(self) -> None:
+        """The one asked for now is tried again if it cannot be written: there is no later one."""
+        self._insists_from = self.asked
+
+    def give_up(self) -> None:
+        """What waits to be written is left."""
+        self._insists_from = math.inf
+        self._unwritten, self.waits_since = None, None
+        self.written = self._writing
+
+    def poll(self) -> bool:
+        """Takes in parts; starts or finishes writing. True if anything moved."""
+        busy = False
+        if self._thread is not None and not self._thread.is_alive():
+            self._thread.join()
+            self._thread = None
+            self._end_write()
+            busy = True
+        if self._unwritten is not None and self._thread is None and self._clock() >= self._retry_at:
+            self._start(*self._unwritten)
+            busy = True
+        for policy, receiver in self._receivers.items():
+            if (part := receiver.poll()) is not None:
+                self._parts[policy] = part
+                busy = True
+            # The next chunk is under way: not to be slept over.
+            busy |= receiver.is_receiving
+        if self._thread is None and self._are_whole:
+            self._begin()
+            busy = True
+        return busy
+
+    @property
+    def _are_whole(self) -> bool:
+        """Whether all parts are here and of one checkpoint: if another was asked for meanwhile, some come again."""
+        return len(self._parts) == len(self._receivers) and len({number for number, _ in self._parts.values()}) == 1
+
+    def _begin(self) -> None:
+        meta = self._meta()
+        policies = {policy: tree for policy, (_, tree) in self._parts.items()}
+        self._writing = max(number for number, _ in self._parts.values())
+        counters = policies[next(iter(self._receivers))]["counters"]
+        meta |= {name: counters[name] for name in ("updates", "steps", "agent_steps")}
+        tree: dict[str, Any] = {"meta": _with_arrays(meta), "policies": policies}
+        if self._roles_state is not None:
+            tree["roles"] = self._roles_state()
+        self._parts = {}
+        self._start(tree, int(meta["updates"]), self._score())
+
+    def _start(self, *arguments: Any) -> None:
+        if self._in_thread:
+            self._thread = threading.Thread(target=self._write_aside, args=arguments, name="checkpoint")
+            self._thread.start()
+        else:
+            self._write(*arguments)
+            self._end_write()
+
+    def _end_write(self) -> None:
+        """A write has ended; well, or it waits for its next try, or it is left."""
+        if self._error is not None:
+            raise self._error
+        if self._unwritten is not None and self._writing >= self._insists_from:
+            now = self._clock()
+            self._retry_at = now + RETRY_SECONDS
+            self.waits_since = now if self.waits_since is None else self.waits_since
+            return
+        self._unwritten, self.waits_since = None, None
+        self.written = self._writing
+
+    def _write_aside(self, tree: dict[str, Any], updates: int, score: Score | None) -> None:
+        try:
+            self._write(tree, updates, score)
+        except Exception as error:
+            self._error = error
+
+    def _write(self, tree: dict[str, Any], updates: int, score: Score | None) -> None:
+        self._unwritten = None
+        try:
+            self.last = self._folder.save(tree, updates, *(score or ()))
+        except OSError as error:
+            self._unwritten = (tree, updates, score)
+            where = not_written(self._folder.path, error, _size(tree))
+            self._say(f"checkpoint at update {updates} could not be written: {where}; the last good one is kept")
+            return
+        self.last_updates = updates
+        if self._folder.detour is None:
+            self.problem = None
+        else:
+            self._say(f"checkpoint at update {updates} is in {self.last.parent}: {self._folder.detour}")
+
+    def _say(self, problem: str) -> None:
+        if self.waits_since is None:
+            log.warning(problem)
+        self.problem = problem
+
+    def close(self) -> None:
+        """Waits for a file that is being written."""
+        if self._thread is not None:
+            self._thread.join()
+        for receiver in self._receivers.values():
+            receiver.close()
+
+
+def _size(tree: Mapping[str, Any]) -> int:
+    """Bytes of all arrays; the file is a little larger."""
+    return sum(_size(value) if isinstance(value, Mapping) else getattr(value, "nbytes", 8) for value in tree.values())
+
+
+def _with_arrays(meta: Any) -> Any:
+    """The same with arrays for lists."""
+    match meta:
+        case dict():
+            return {name: _with_arrays(value) for name, value in meta.items()}
+        case list():
+            return np.asarray(meta, np.float64)
+    return meta

@@ -1,0 +1,180 @@
+"""Which ranks live: reports, silence, and what wrappers and failing ranks left in the attempt's folder."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from srlhpc.data.forgiving import Forgiving
+
+FEEL_AFTER_SECONDS = 15.0
+"""Of silence, from which on a rank's pulse is looked for."""
+FEEL_SECONDS = 5.0
+"""Between two looks for it."""
+LONGEST_WORK_SECONDS = 3600.0
+"""Of one piece of work without a report, be there a pulse or not: an endless loop computes, too."""
+
+
+@dataclass
+class RankRecord:
+    """What the coordinator knows of one rank."""
+
+    rank: int
+    label: str
+    matters: bool
+    """Its death ends the step (trainers, policy servers); actors and evaluators may die."""
+    address: int
+    """Of the role that reports for it."""
+    silence_limit_seconds: float
+    heard_at: float
+    host: str = ""
+    pid: int = 0
+    reported: bool = False
+    done: bool = False
+    exiting: bool = False
+    dead: bool = False
+    cause: str = ""
+    counters: dict[str, dict[str, float]] | None = None
+    idle_seconds: float = 0.0
+    """How long nothing of its work had moved at its last report."""
+    waits: dict[str, str] = field(default_factory=dict)
+    """Role label to what it waits for."""
+    worked_at: float = 0.0
+    """When it last showed that it works: by a report, or by a pulse where it cannot report."""
+    pulse: str = ""
+    """What the file of its pulse said when it was last read."""
+    felt_at: float = 0.0
+    """When that was."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this very process, a serial run, which reports news only and is never taken for dead."""
+        return math.isinf(self.silence_limit_seconds)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A rank that failed, and whether the run can go on without it."""
+
+    record: RankRecord
+    message: str
+    kind: str
+    """`killed`, `exit`, `silence`, or what the rank itself wrote: `environment`, `diverged`, `exception`, `user`."""
+
+
+class Liveness:
+    """Finds dead ranks. Lists `exits/` and `failures/`, which need no message from the dying.
+
+    A look costs two listings, whatever the number of ranks; only files of ranks that are not known to be dead are read.
+
+    Args:
+        records: of all ranks but the coordinator's.
+        exits: where wrappers write down how ranks ended.
+        failures: where ranks write down why they fail.
+        looks: forgives a file system that fails in passing; silence is found out all the same.
+        pulses: where ranks that are inside a long piece of work show that they compute (ranks/pulse.py).
+    """
+
+    def __init__(
+        self,
+        records: Sequence[RankRecord],
+        exits: Path,
+        failures: Path,
+        looks: Forgiving | None = None,
+        pulses: Path | None = None,
+    ) -> None:
+        self.records = list(records)
+        self._exits, self._failures, self._pulses = exits, failures, pulses
+        self._looks = looks or Forgiving()
+
+    @property
+    def planned(self) -> int:
+        """All ranks, the coordinator's included."""
+        return len({0} | {record.rank for record in self.records})
+
+    @property
+    def alive(self) -> int:
+        """Ranks that are up and have not ended, the coordinator's included."""
+        return len({0} | {record.rank for record in self.records if record.reported and not record.dead})
+
+    def dead_ranks(self) -> list[int]:
+        return [record.rank for record in self.records if record.dead]
+
+    def discount(self, seconds: float) -> None:
+        """Forgives silence of so long, in which nobody listened."""
+        for record in self.records:
+            record.heard_at += seconds
+            record.worked_at += seconds
+
+    def look(self, now: float) -> list[Failure]:
+        """Ranks found dead since the last look."""
+        found = []
+        names = self._looks.names(self._exits) | self._looks.names(self._failures)
+        for record in self.records:
+            if record.dead or record.exiting:
+                continue
+            failure = None
+            if names & {str(record.rank), _failure_name(record)}:
+                # What a rank has written tells more than its exit status, and may be younger than the listing.
+                failure = self._written(record) or self._exited(record)
+            failure = failure or self._silent(record, now)
+            if failure is not None:
+                record.dead, record.cause = True, failure.message
+                found.append(failure)
+        return found
+
+    def _written(self, record: RankRecord) -> Failure | None:
+        try:
+            content: dict[str, Any] = json.loads((self._failures / _failure_name(record)).read_text())
+        except (OSError, ValueError):
+            return None
+        return Failure(record, str(content.get("message", "")), str(content.get("kind", "exception")))
+
+    def _exited(self, record: RankRecord) -> Failure | None:
+        try:
+            code = int((self._exits / str(record.rank)).read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            return None
+        if code > 128:
+            number = code - 128
+            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+            return Failure(record, f"was ended by {name}", "killed")
+        return Failure(record, f"ended with exit code {code} before the run did", "exit")
+
+    def _silent(self, record: RankRecord, now: float) -> Failure | None:
+        if not record.reported:
+            return None
+        silent = now - record.heard_at
+        if silent > FEEL_AFTER_SECONDS:
+            self._feel(record, now)
+        quiet = min(silent, now - record.worked_at)
+        limit = record.silence_limit_seconds
+        if quiet <= limit and silent <= max(limit, LONGEST_WORK_SECONDS):
+            return None
+        return Failure(record, f"has been silent for {silent:.0f} s", "silence")
+
+    def _feel(self, record: RankRecord, now: float) -> None:
+        """Takes note of a pulse."""
+        if self._pulses is None or now - record.felt_at < FEEL_SECONDS:
+            return
+        record.felt_at = now
+        try:
+            pulse = (self._pulses / str(record.rank)).read_text()
+        except OSError:
+            return
+        if pulse != record.pulse:
+            record.pulse, record.worked_at = pulse, now
+
+
+def _failure_name(record: RankRecord) -> str:
+    return f"rank-{record.rank:05d}.json"
+
+
+def silence_limit(role: str) -> float:
+    """Seconds without a report after which a rank of that role counts as dead."""
+    return 600.0 if role == "trainer" else 300.0

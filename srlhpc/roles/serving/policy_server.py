@@ -1,0 +1,252 @@
+"""The policy server: batches the observations of many groups through the network and answers with actions.
+
+Letters: E copies of a group, A agents of the policy in one copy, R = E x A rows of one group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from srlhpc.comm.channel import Inbox, Message, Outbox
+from srlhpc.comm.parameters import ParameterSubscription
+from srlhpc.data.blocks import ReplyHeader, RequestHeader
+from srlhpc.data.layout import Array
+from srlhpc.policies.policy import Acted, Policy, read_vector
+from srlhpc.roles.role import Role
+from srlhpc.roles.serving.device_rows import Rows, rows_of
+from srlhpc.roles.time_use import TimeUse
+
+
+class ServedPolicy:
+    """One policy for the groups of one server: parameters, recurrent states by row, randomness."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        subscription: ParameterSubscription | None,
+        requests: Inbox,
+        replies: Mapping[int, Outbox],
+        *,
+        rows: int,
+        device: torch.device,
+        autocast: torch.dtype | None,
+        generator: torch.Generator,
+        way: Rows | None = None,
+    ) -> None:
+        """Serves one policy.
+
+        Args:
+            policy: on `device`.
+            subscription: None for a policy that nobody trains: it acts with the parameters it has.
+            requests: one slot per group, in the order of `replies`.
+            replies: address-free: place of the group in `requests` to its outbox.
+            rows: R, of one group.
+            device: where the network runs.
+            autocast: bfloat16 for the network's arithmetic, or None.
+            generator: draws the actions.
+            way: of rows to the device and back; None: the one that the device needs.
+        """
+        self.version = 0 if subscription is None else -1
+        self._policy, self._subscription = policy, subscription
+        self._requests, self._replies = requests, replies
+        self._rows, self._device, self._autocast, self._generator = rows, device, autocast, generator
+        self._state = {name: tensor.to(device) for name, tensor in policy.initial_state(rows * len(replies)).items()}
+        self._way = way or rows_of(device, rows * len(replies))
+        self._waiting: list[Message] = []
+        self._observation_keys = tuple(policy.kind.observations)
+        self.rows_inferred = 0
+        self.batches = 0
+        self.dead: set[int] = set()
+
+    def refresh(self) -> bool:
+        """Takes over newer parameters."""
+        if self._subscription is None or not self._subscription.poll() or self._subscription.version <= self.version:
+            return False
+        with self._way.computing():
+            read_vector(self._policy, self._subscription.vector)
+        self.version = self._subscription.version
+        return True
+
+    def serve(self) -> bool:
+        """Acts at once for all requests that are here and whose version has come."""
+        self._requests.poll()
+        while (message := self._requests.take()) is not None:
+            self._waiting.append(message)
+        ready = [m for m in self._waiting if max(0, m.header[RequestHeader.NEEDS_VERSION]) <= self.version]
+        if not ready:
+            return False
+        self._waiting = [m for m in self._waiting if max(0, m.header[RequestHeader.NEEDS_VERSION]) > self.version]
+        with self._way.computing():
+            values = self._values(ready, self._act(ready))
+        self._answer(ready, values)
+        return True
+
+    def _act(self, requests: Sequence[Message]) -> Acted:
+        def rows(field: str) -> Tensor:
+            parts = [
+                request.fields[field].reshape(self._rows, *request.fields[field].shape[2:]) for request in requests
+            ]
+            return self._way.to_device(field, parts)
+
+        alive = self._alive(requests)
+
+        def seen(field: str) -> Tensor:
+            return rows(field) if alive is None else rows(field)[alive]
+
+        observations = {key: seen(f"obs.{key}") for key in self._observation_keys}
+        masks = seen("action_masks") if self._policy.kind.has_action_masks else None
+        places = self._places(requests) if self._state else None
+        if places is not None and alive is not None:
+            places = places[alive]
+        state = {name: tensor[places] for name, tensor in self._state.items()}
+        with (
+            torch.inference_mode(),
+            torch.autocast(
+                self._device.type, dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None
+            ),
+        ):
+            acted = self._policy.act(observations, state, seen("first"), action_masks=masks, generator=self._generator)
+            for name, tensor in acted.state.items():
+                self._state[name][places] = tensor.to(self._state[name].dtype)
+        self.rows_inferred += self._rows * len(requests)
+        self.batches += 1
+        return acted if alive is None else _spread(acted, alive, self._rows * len(requests))
+
+    def _alive(self, requests: Sequence[Message]) -> Tensor | None:
+        """Rows of agents that are in the game; None where all are, or none."""
+        alive = np.concatenate([request.fields["alive"] for request in requests], axis=None)
+        count = np.count_nonzero(alive)
+        return None if count in (0, alive.size) else self._way.to_device("alive", [np.flatnonzero(alive)])
+
+    def _places(self, requests: Sequence[Message]) -> Tensor:
+        """Rows of the recurrent state that belong to these requests."""
+        own = np.arange(self._rows)
+        return self._way.to_device("places", [request.slot * self._rows + own for request in requests])
+
+    def _values(self, requests: Sequence[Message], acted: Acted) -> dict[str, Array]:
+        """What replies are made of, rows of all requests together."""
+        arrays = {"actions": acted.actions, "log_probs": acted.log_probs}
+        arrays |= {f"out.{name}": tensor for name, tensor in acted.outputs.items()}
+        if any(request.header[RequestHeader.WANT_STATE] for request in requests):
+            arrays |= {f"state.{name}": tensor for name, tensor in acted.state.items()}
+        return self._way.to_host(arrays)
+
+    def _answer(self, requests: Sequence[Message], values: Mapping[str, Array]) -> None:
+        for i, request in enumerate(requests):
+            reply = None if request.sender in self.dead else self._replies[request.slot].acquire()
+            if reply is not None:
+                for name, array in values.items():
+                    field = reply.fields[name]
+                    field[...] = array[i * self._rows : (i + 1) * self._rows].reshape(field.shape)
+                reply.header[ReplyHeader.GROUP] = request.header[RequestHeader.GROUP]
+                reply.header[ReplyHeader.VERSION] = self.version
+                reply.header[ReplyHeader.HAS_STATE] = request.header[RequestHeader.WANT_STATE]
+                self._replies[request.slot].send(reply)
+            self._requests.release(request)
+
+    def forget(self, addresses: Collection[int]) -> None:
+        """Actors at these addresses are dead: nothing is sent to them again."""
+        for address in set(addresses) - self.dead:
+            self.dead.add(address)
+            self._requests.forget(address)
+
+    @property
+    def waits_for(self) -> str:
+        """In words for people."""
+        if not self._waiting:
+            return "requests"
+        needed = min(int(message.header[RequestHeader.NEEDS_VERSION]) for message in self._waiting)
+        return f"version {needed} (has {self.version}, {len(self._waiting)} requests wait)"
+
+    @property
+    def is_finished(self) -> bool:
+        return self._requests.is_finished
+
+    def save_state(self) -> dict[str, Any]:
+        return {
+            "state": {name: tensor.cpu().numpy().copy() for name, tensor in self._state.items()},
+            "generator": self._generator.get_state().cpu().numpy(),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        for name, array in state.get("state", {}).items():
+            self._state[name].copy_(torch.from_numpy(np.asarray(array)))
+        self._generator.set_state(torch.from_numpy(np.asarray(state["generator"], np.uint8)))
+
+    def close(self) -> None:
+        self._requests.close()
+        if self._subscription is not None:
+            self._subscription.close()
+
+
+def _spread(acted: Acted, places: Tensor, rows: int) -> Acted:
+    """What was acted for some rows, as if for all; zeros for the others."""
+
+    def spread(tensor: Tensor) -> Tensor:
+        return tensor.new_zeros((rows, *tensor.shape[1:])).index_copy_(0, places, tensor)
+
+    def each(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: spread(tensor) for name, tensor in tensors.items()}
+
+    return Acted(spread(acted.actions), spread(acted.log_probs), each(acted.outputs), each(acted.state))
+
+
+class PolicyServer(Role):
+    """Serves one or several policies, each with batches of its own."""
+
+    def __init__(
+        self, label: str, policies: Mapping[str, ServedPolicy], clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.label = label
+        self._policies = policies
+        self._time = TimeUse(clock)
+
+    def poll(self) -> bool:
+        self._time.spent("input")
+        busy = False
+        for served in self._policies.values():
+            busy |= served.refresh()
+            busy |= served.serve()
+        if busy:
+            self._time.spent("computing")
+        return busy
+
+    def counters(self) -> dict[str, float]:
+        served = self._policies.values()
+        return {
+            "steps_inferred": sum(policy.rows_inferred for policy in served),
+            "batches": sum(policy.batches for policy in served),
+            **self._time.counters(),
+        }
+
+    @property
+    def moves(self) -> int:
+        return sum(policy.batches + policy.version for policy in self._policies.values())
+
+    def waits_for(self) -> str:
+        return ", ".join(f"{name} waits for {served.waits_for}" for name, served in self._policies.items())
+
+    @property
+    def is_done(self) -> bool:
+        return all(served.is_finished for served in self._policies.values())
+
+    def forget(self, addresses: Collection[int]) -> None:
+        for served in self._policies.values():
+            served.forget(addresses)
+
+    def save_state(self) -> dict[str, Any]:
+        return {name: served.save_state() for name, served in self._policies.items()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        for name, served in self._policies.items():
+            served.load_state(state[name])
+
+    def close(self) -> None:
+        for served in self._policies.values():
+            served.close()

@@ -1,0 +1,48 @@
+"""What one trainer learns from in one update."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import NonNegativeInt, PositiveInt, model_validator
+
+from srlhpc.specs.spec import Spec, refusal
+
+
+class BatchSpec(Spec):
+    """What one trainer learns from in one update."""
+
+    fragments: PositiveInt
+    """Fragments per trainer; the global batch is this times the policy's trainers."""
+    fragment_steps: PositiveInt = 128
+    """Trained steps per fragment."""
+    burn_in_steps: NonNegativeInt = 0
+    """Extra leading steps, repeated from the fragment before, that only warm up the recurrent state; never trained."""
+    chunk_steps: PositiveInt | None = None
+    """With memory: gradients through time end every so many steps, where the recurrent state of acting is stored and
+    taken up again; divides fragment_steps. null: they go through the whole fragment."""
+    uses: PositiveInt = 1
+    """Updates made of each batch, one after the other, each published; steps are counted once. A batch that has become
+    older than max_policy_lag is not used again."""
+    queue: PositiveInt | None = None
+    """Batches with uses left that a trainer keeps. An update learns from the one with the most uses left, the newest of
+    those, so from a new batch as soon as one is full; what no longer fits is not used again. null: a batch is used up
+    before the next is begun."""
+
+    @model_validator(mode="after")
+    def _check_queue(self) -> Self:
+        if self.queue is not None and self.uses == 1:
+            raise refusal(
+                f"is {self.queue} but uses is 1, so none is kept; set uses to 2 or more, or queue to null", "queue"
+            )
+        return self
+
+    @property
+    def chunks(self) -> int:
+        """Parts of a fragment with a stored recurrent state each."""
+        return self.fragment_steps // (self.chunk_steps or self.fragment_steps)
+
+    @property
+    def buffers(self) -> int:
+        """Batches that a trainer has room for: those that are kept, one without a queue, and the one being gathered."""
+        return 1 + (self.queue or 1)

@@ -1,0 +1,162 @@
+"""What the modules that a spec names must offer as `Settings`; none of this loads torch or a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny
+
+from srlhpc.environment import ArraySpec, Kind, Spaces
+from srlhpc.errors import UserError
+from srlhpc.import_path import load_module
+from srlhpc.specs.problems import shown
+from srlhpc.specs.spec import Spec, refusal
+
+if TYPE_CHECKING:
+    from srlhpc.specs.batch import BatchSpec
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Statistics of episodes that are drawn over each other, one panel of `srlhpc plot --stages`."""
+
+    title: str
+    unit: str
+    """Label of the vertical axis: what is measured, and in what."""
+    statistics: Mapping[str, str]
+    """Name of a statistic, as in `srlhpc.environment.Episode.metrics`, to the label of its line."""
+
+
+class EnvironmentSettings(Spec):
+    """Base of the `Settings` of an environment module.
+
+    The module's `build(settings, copies, seed, render=False)` makes an `srlhpc.environment.Environment` of `copies`
+    copies; with `render`, one whose `render()` draws.
+    """
+
+    requires: ClassVar[dict[str, str]] = {}
+    """Optional packages that `build` imports: import name to the extra that installs it."""
+
+    factory: str
+    """Import path of the environment's module; a bare name is a module of `envs`."""
+
+    def spaces(self) -> Spaces | None:
+        """The spaces where they follow from the settings alone; None: ask a built environment (in a subprocess)."""
+        return None
+
+    def stages(self) -> Sequence[Panel]:
+        """What `srlhpc plot --stages` draws, from top to bottom; empty: a panel for every statistic of an episode.
+
+        A statistic that the episodes of these settings never have may be named; it is left out.
+        """
+        return ()
+
+
+class Lstm(Spec):
+    """A long short-term memory between torso and heads."""
+
+    kind: Literal["lstm"] = "lstm"
+    size: PositiveInt = 128
+    """Units of the hidden state."""
+
+    def arrays(self) -> dict[str, ArraySpec]:
+        return {"h": ArraySpec((self.size,), "float32"), "c": ArraySpec((self.size,), "float32")}
+
+
+class Gru(Spec):
+    """A gated recurrent unit between torso and heads."""
+
+    kind: Literal["gru"] = "gru"
+    size: PositiveInt = 128
+    """Units of the hidden state."""
+
+    def arrays(self) -> dict[str, ArraySpec]:
+        return {"h": ArraySpec((self.size,), "float32")}
+
+
+Recurrent = Annotated[Lstm | Gru, Field(discriminator="kind")]
+
+
+CRITICS = "value_"
+"""In front of the names of a recurrent state that is the critic's own."""
+
+
+class NetworkSettings(Spec):
+    """Base of the `Settings` of a network module in `srlhpc.policies` or elsewhere.
+
+    The module's `build(settings, kind, normalize)` makes an `srlhpc.policies.policy.Policy` for one
+    `srlhpc.environment.Kind`.
+    """
+
+    not_in_checkpoints: ClassVar[tuple[str, ...]] = ("initial_log_std",)
+    """Settings that may change when a run goes on: the arrays of a checkpoint fit all the same."""
+
+    kind: str
+    """Import path of the network's module; a bare name is a module of `srlhpc.policies`."""
+    recurrent: Recurrent | None = None
+    """Memory between torso and heads; null for none."""
+    initial_log_std: float = 0.0
+    """Logarithm of the standard deviation that continuous actions start with; actions are clipped to [-1, 1]."""
+
+    def state_arrays(self) -> dict[str, ArraySpec]:
+        """Recurrent state of one agent; empty without memory."""
+        return self.recurrent.arrays() if self.recurrent else {}
+
+    def output_arrays(self) -> dict[str, ArraySpec]:
+        """What acting yields beside actions and log-probabilities, kept with every record."""
+        return {"value": ArraySpec((), "float32")}
+
+    def check(self, kind: Kind) -> None:
+        """Raises UserError if the network cannot serve agents of this kind."""
+
+
+class AlgorithmSettings(Spec):
+    """Base of the `Settings` of an algorithm package in `srlhpc.algorithms` or elsewhere.
+
+    The module's `build(settings, policy, context)` makes an `srlhpc.algorithms.algorithm.Algorithm`.
+    """
+
+    kind: str
+    """Import path of the algorithm's module; a bare name is a module of `srlhpc.algorithms`."""
+
+    def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
+        """Raises UserError if the algorithm cannot learn from such batches with such a network."""
+
+
+_S = TypeVar("_S", bound=Spec)
+
+
+def _from_module(base: type[_S], key: str, package: str) -> Callable[[Any], Any]:
+    def resolve(data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        name = data.get(key)
+        if not isinstance(name, str):
+            raise (
+                refusal(f"is {shown(name)}; it must name a module.", key)
+                if key in data
+                else refusal("is missing.", key)
+            )
+        try:
+            module = load_module(name, package)
+        except UserError as error:
+            raise refusal(str(error), key) from None
+        if not issubclass(module.Settings, base):
+            raise refusal(f"{name} is no {base.__name__.removesuffix('Settings').lower()} module", key)
+        return module.Settings.model_validate(data)
+
+    return resolve
+
+
+NamedEnvironment = Annotated[
+    SerializeAsAny[EnvironmentSettings], BeforeValidator(_from_module(EnvironmentSettings, "factory", "envs"))
+]
+NamedNetwork = Annotated[
+    SerializeAsAny[NetworkSettings], BeforeValidator(_from_module(NetworkSettings, "kind", "srlhpc.policies"))
+]
+NamedAlgorithm = Annotated[
+    SerializeAsAny[AlgorithmSettings],
+    BeforeValidator(_from_module(AlgorithmSettings, "kind", "srlhpc.algorithms")),
+]

@@ -1,0 +1,35 @@
+"""Numbers that change with training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import PositiveFloat, PositiveInt
+
+from srlhpc.specs.spec import Spec
+
+if TYPE_CHECKING:
+    pass
+
+
+class LinearSchedule(Spec):
+    """A value that moves linearly with the trained steps of the policy, then stays."""
+
+    start: float
+    """Value at step 0."""
+    end: float
+    """Value from `steps` on."""
+    steps: PositiveFloat | PositiveInt
+    """Trained steps over which it moves."""
+
+    def at(self, steps: float) -> float:
+        done = min(1.0, steps / self.steps)
+        return self.start + (self.end - self.start) * done
+
+
+Schedule = float | LinearSchedule
+
+
+def value_at(schedule: Schedule, steps: float) -> float:
+    """The value of a constant or a schedule after so many trained steps."""
+    return schedule.at(steps) if isinstance(schedule, LinearSchedule) else schedule

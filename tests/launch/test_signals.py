@@ -1,0 +1,63 @@
+"""Signals to the foreman: noted, and not lost while it starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from srlhpc.launch.signals import ENDS, WARNINGS, JobSignals
+
+
+@pytest.fixture
+def signals() -> Iterator[JobSignals]:
+    before = {number: signal.getsignal(number) for number in (*WARNINGS, *ENDS, signal.SIGCONT)}
+    yield JobSignals()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_warning_when_noted_then_the_handler_before_is_kept_for_the_requeue(signals: JobSignals) -> None:
+    asked = []
+    signal.signal(signal.SIGUSR2, lambda number, _frame: asked.append(number))
+    signals.catch()
+    os.kill(os.getpid(), signal.SIGUSR2)
+    assert (signals.warned_at is not None, signals.terminated_at, asked) == (True, None, [])
+    assert signals.requeue is not None
+    signals.requeue(signal.SIGUSR2, None)
+    assert asked == [signal.SIGUSR2]
+
+
+def test_term_when_noted_then_the_job_is_being_ended(signals: JobSignals) -> None:
+    signals.catch()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert signals.terminated_at is not None
+
+
+def test_warning_when_it_came_during_the_set_up_then_noted(
+    signals: JobSignals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRLHPC_WARNED", "1")
+    signals.catch()
+    assert signals.warned_at is not None
+
+
+def test_signal_when_the_foreman_is_still_loading_then_held_and_noted() -> None:
+    program = (
+        "import os, signal, sys\n"
+        "sys.argv = ['held_signals', 'loading_module']\n"
+        "import srlhpc.launch.hold_signals as held, types, runpy\n"
+        "def run_module(*_, **__):\n"
+        "    os.kill(os.getpid(), signal.SIGUSR2)\n"
+        "    from srlhpc.launch.signals import JobSignals\n"
+        "    noted = JobSignals(); noted.catch(); print(noted.warned_at is not None)\n"
+        "runpy.run_module = run_module\n"
+        "held.main()\n"
+    )
+    ignored = f"trap '' USR1 USR2 TERM; exec {sys.executable} -c \"$0\""
+    done = subprocess.run(["sh", "-c", ignored, program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n", done.stderr

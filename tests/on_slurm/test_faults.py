@@ -1,0 +1,216 @@
+"""What a run on Slurm survives: each fault against the real lab."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from srlhpc.slurm.commands import run_slurm
+from tests.on_slurm.runs_on_slurm import ENDLESS, LAB_PROFILE, PROFILE, SlurmRun, lab_folder
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
+
+
+@pytest.mark.parametrize("role", ["trainer", "coordinator"])
+def test_rank_that_matters_when_killed_then_the_ranks_start_again_in_the_same_job(
+    submit: Callable[..., SlurmRun], role: str
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run.wait(lambda: run.paths.attempt(2).ready.exists())
+    os.kill(run.pid_of(role), signal.SIGKILL)
+    run.wait_until_trains(2)
+    assert (run.checkpoint(2) or 0) > 0
+    logs = [path.read_text() for path in run.paths.attempt(2).logs.glob("rank-*.log")]
+    assert len(logs) == 5
+    assert all("standing by" in text for text in logs)
+    assert run.started(1)["job"] == run.started(2)["job"]
+    assert "SIGKILL" in run.end(1)["message"]
+
+
+def test_rank_that_stands_by_when_killed_then_training_goes_on_and_a_restart_is_still_possible(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run.wait(lambda: run.paths.attempt(2).ready.exists())
+    os.kill(run.process_of_rank_0(2), signal.SIGKILL)
+    run.wait(lambda: "no ranks stand by" in run.log)
+    assert not run.paths.attempt(2).folder.exists()
+    updates = run.status["updates"]
+    run.wait(lambda: run.status["updates"] > updates)
+    os.kill(run.pid_of("trainer"), signal.SIGKILL)
+    run.wait_until_trains(2)
+    assert "standing by" not in run.paths.attempt(2).log(0, "coordinator-0").read_text()
+
+
+def test_preemption_when_training_then_checkpoint_requeue_and_the_same_run_goes_on(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    node = run.state["nodes"]
+    high = ["sbatch", "--parsable", "-p", "cpu", "-w", node, "--exclusive", "--time=1", "-o", "/dev/null"]
+    job = run_slurm([*high, "--wrap=sleep 20"]).stdout.strip()
+    try:
+        run.wait(lambda: run.end(1).get("reason") == "preemption", 30.0)
+        run.wait_for_state("preempted", "running")
+        run.wait_until_trains(2)
+    finally:
+        run_slurm(["scancel", job])
+    assert (run.checkpoint(2) or 0) > 0
+    assert run.started(1)["job"] == run.started(2)["job"]
+    assert run.counters() == sorted(run.counters())
+
+
+def test_run_when_requeued_by_hand_then_it_goes_on(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run_slurm(["scontrol", "requeue", run.job])
+    run.wait_for_state("requeued")
+    run.wait_until_trains(2)
+    assert (run.checkpoint(2) or 0) > 0
+
+
+def test_run_when_scancelled_then_cancelled_with_a_checkpoint(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    updates = run.status["updates"]
+    run_slurm(["scancel", run.job])
+    run.wait_for_state("cancelled")
+    assert run.state["last_checkpoint_updates"] >= updates
+
+
+def test_run_when_scancelled_after_its_end_was_announced_then_it_is_not_revived(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run_slurm(["scancel", "--signal=USR2", "--batch", run.job])
+    run_slurm(["scancel", run.job])
+    run.wait_for_state("cancelled")
+    assert run.paths.attempt_numbers() == [1]
+
+
+def test_requeue_when_slurm_refuses_it_then_the_checkpoint_is_there_and_the_reason_is_told(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    run_slurm(["scontrol", "update", f"jobid={run.job}", "requeue=0"])
+    run_slurm(["scancel", "--signal=USR2", "--batch", run.job])
+    run.wait_for_state("failed")
+    assert "could not be requeued" in run.state["message"]
+    assert run.state["last_checkpoint_updates"] > 0
+
+
+def test_end_when_announced_before_the_ranks_are_up_then_requeued_and_trained(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    # Python has just begun: submitit loads the foreman, which then makes its plan.
+    run.wait(lambda: any("Loading pickle" in path.read_text() for path in run.paths.slurm_folder.glob("*.out")))
+    run_slurm(["scancel", "--signal=USR2", "--batch", run.job])
+    run.wait(lambda: "requeueing job" in run.log)
+    run.wait(lambda: run.status.get("updates", 0) > 0)
+
+
+def test_run_when_cancelled_then_it_takes_its_time_and_resume_goes_on_here_and_there(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    assert run.command("resume").returncode == 2
+    assert run.command("cancel").returncode == 0
+    run.wait_for_state("cancelled")
+    updates = run.state["last_checkpoint_updates"]
+    here = run.command("resume", "--here", "--set", f"stop.updates={updates + 20}")
+    assert here.returncode == 0, here.stderr
+    assert (run.state["state"], run.checkpoint(2)) == ("finished", updates)
+    again = ["--cluster", str(run.profile), "--set", f"stop.updates={updates + 40}", "--set", "actors.ranks=3"]
+    assert run.command("resume", *again).returncode == 0
+    run.wait_for_state("finished")
+    assert run.checkpoint(3) == updates + 20
+    fork = run.command("fork", "--here", "--name", "f", "--set", f"stop.updates={updates + 60}")
+    assert fork.returncode == 0, fork.stderr
+
+
+def test_world_of_size_one_then_refused_within_seconds_and_not_tried_again(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(profile=PROFILE.replace("mpi: mpich", "srun_mpi: none"))
+    run.wait_for_state("failed", seconds=30.0)
+    assert run.paths.attempt_numbers() == [1]
+    said = run.command("why").stdout
+    assert "MPI started 1 rank of 5" in said
+    assert "--mpi=pmi2" in said
+
+
+def test_job_when_its_run_has_finished_then_it_ends_at_once(submit: Callable[..., SlurmRun]) -> None:
+    run = submit("trainers.device=cpu", "stop.updates=5")
+    run.wait_for_state("finished")
+    run.wait(lambda: not run_slurm(["squeue", "-h", "-t", "R,CG", "-j", run.job]).stdout.strip())
+    run_slurm(["scontrol", "requeue", run.job])
+    run.wait(lambda: "is finished (updates) already" in run.log)
+    assert run.paths.attempt_numbers() == [1]
+
+
+def test_node_when_it_dies_then_the_job_goes_on_elsewhere(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    node = run.state["nodes"]
+    subprocess.run([str(lab_folder() / "kill-node.sh"), node], check=True, capture_output=True)
+    try:
+        run.wait_until_trains(2, seconds=120.0)
+    finally:
+        subprocess.run([str(lab_folder() / "start-node.sh"), node], check=True, capture_output=True)
+    assert (run.checkpoint(2) or 0) > 0
+    assert run.end(1)["reason"] == "requeued"
+
+
+def test_controller_when_silent_then_training_and_status_go_on(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS)
+    run.wait_until_trains()
+    daemon = int((lab_folder() / ".state" / "pids" / "slurmctld").read_text())
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        done = run.command("status")
+        before = run.status["updates"]
+        run.wait(lambda: run.status["updates"] > before)
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    assert done.returncode == 0
+    assert "warning: " in done.stderr
+    assert " running " in done.stdout
+
+
+def test_heterogeneous_job_then_one_world_with_roles_where_the_plan_said(submit: Callable[..., SlurmRun]) -> None:
+    size = ("trainers.ranks=2", "actors.ranks=4", "actors.environments=4", "trainers.device=cpu")
+    run = submit(*size, profile=LAB_PROFILE)
+    run.wait(lambda: run.status.get("ranks_alive") == 8)
+    hosts = {rank["label"]: rank["host"] for rank in run.status["ranks"]}
+    run.wait_for_state("finished", seconds=120.0)
+    assert run.state["reason"] == "return_mean"
+    assert {host for label, host in hosts.items() if label.startswith("trainer")} <= {"gpu1", "gpu2"}
+    assert sorted({host for label, host in hosts.items() if label.startswith("actor")}) == ["cpu1", "cpu2"]
+
+
+def test_actor_on_another_node_when_killed_then_training_goes_on_in_the_same_attempt(
+    submit: Callable[..., SlurmRun],
+) -> None:
+    run = submit(*ENDLESS, "actors.ranks=4", profile=LAB_PROFILE)
+    run.wait_until_trains()
+    os.kill(next(int(rank["pid"]) for rank in run.status["ranks"] if rank["label"] == "actor-3"), signal.SIGKILL)
+    run.wait(lambda: run.status.get("ranks_alive") == 6)
+    updates = run.status["updates"]
+    run.wait(lambda: run.status["updates"] > updates + 20)
+    assert run.status["attempt"] == 1
+
+
+def test_component_when_cancelled_by_itself_then_the_run_ends_and_says_so(submit: Callable[..., SlurmRun]) -> None:
+    run = submit(*ENDLESS, profile=LAB_PROFILE)
+    run.wait_until_trains()
+    run_slurm(["scancel", f"{run.job}+1"])
+    run.wait_for_state("cancelled", seconds=120.0)
+    assert "a part of job" in run.state["message"]
+    assert run.state["last_checkpoint_updates"] > 0

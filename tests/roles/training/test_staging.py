@@ -1,0 +1,130 @@
+"""A batch on its way to a device, with a lane that copies as late as it may."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from srlhpc.algorithms.algorithm import Batch
+from srlhpc.comm.channel import Message
+from srlhpc.data.blocks import BlockHeader
+from srlhpc.roles.training.copy_stream import CudaLane
+from srlhpc.roles.training.staging import Staging
+from tests.roles.lanes import LateLane
+from tests.roles.training.trainer_setup import BLOCKS, LAYOUT, A, E, T, Training
+
+CPU = torch.device("cpu")
+
+
+def block(value: int) -> Message:
+    message = Message.allocate(LAYOUT, 0)
+    for array in message.fields.values():
+        array[...] = value
+    message.header[BlockHeader.VALID] = message.header[BlockHeader.STEPS] = T
+    return message
+
+
+def fill(staging: Staging, value: int) -> None:
+    for _ in range(BLOCKS):
+        staging.add(block(value))
+
+
+def batch_of(staging: Staging, *, first: bool = True) -> Batch:
+    return staging.batch(version=0, steps=0, burn_in=0, is_first_use=first)
+
+
+def with_lane() -> tuple[Staging, LateLane]:
+    lane = LateLane()
+    return Staging(LAYOUT, BLOCKS, E * A, CPU, lane), lane
+
+
+def test_batch_is_sent_when_its_last_block_has_been_added() -> None:
+    staging, lane = with_lane()
+    copies = []
+    for _ in range(BLOCKS):
+        staging.add(block(1))
+        copies.append(len(lane.copied))
+    assert copies == [0] * (BLOCKS - 1) + [1]
+
+
+def test_batch_is_sent_once_for_all_its_uses() -> None:
+    staging, lane = with_lane()
+    fill(staging, 1)
+    first, second = batch_of(staging), batch_of(staging, first=False)
+    assert len(lane.copied) == 1
+    assert first.rewards.data_ptr() == second.rewards.data_ptr()
+
+
+def test_blocks_of_the_next_batch_wait_until_the_last_has_been_copied() -> None:
+    staging, lane = with_lane()
+    fill(staging, 1)
+    staging.clear()
+    assert lane.copied[0].query()
+
+
+def test_device_is_overwritten_after_the_computing_that_was_queued_when_the_batch_was_given_up() -> None:
+    staging, lane = with_lane()
+    fill(staging, 1)
+    batch_of(staging)
+    lane.computed = 7
+    staging.clear()
+    lane.computed = 9  # an update of another batch
+    fill(staging, 2)
+    assert lane.after == [0, 7]
+    assert (batch_of(staging).rewards == 2).all()
+
+
+def test_saved_batch_is_sent_when_it_is_loaded() -> None:
+    staging, _ = with_lane()
+    fill(staging, 1)
+    other, lane = with_lane()
+    fill(other, 2)
+    assert other.load_state(staging.save_state())
+    assert len(lane.copied) == 2
+    assert (batch_of(other).rewards == 1).all()
+
+
+def test_batch_on_the_cpu_is_the_memory_that_blocks_were_gathered_in() -> None:
+    staging = Staging(LAYOUT, BLOCKS, E * A, CPU)
+    fill(staging, 1)
+    rewards = batch_of(staging).rewards
+    staging.clear()
+    staging.add(block(2))
+    assert rewards[:, : E * A].eq(2).all()
+
+
+@pytest.mark.parametrize("queue", [None, 2])
+def test_training_by_way_of_a_lane_learns_from_the_same_batches(queue: int | None) -> None:
+    seen = []
+    for lane in (None, LateLane()):
+        training = Training(uses=2, queue=queue, lane=lane)
+        for round_ in range(3):
+            for actor in (0, 1):
+                training.send(actor, version=round_)
+            training.poll(25)
+        training.poll(90)
+        seen.append([batch.rewards for batch in training.algorithm.batches])
+    assert len(seen[0]) == 6
+    assert all(torch.equal(one, other) for one, other in zip(*seen, strict=True))
+
+
+@pytest.mark.gpu
+def test_batches_on_a_gpu_are_those_that_were_gathered_while_it_computes() -> None:
+    device = torch.device("cuda", 0)
+    lane = CudaLane(device)
+    stagings = [Staging(LAYOUT, BLOCKS, E * A, device, lane) for _ in range(2)]
+    busy = torch.ones(2048, 2048, device=device)
+    sums = []
+    for value in range(20):
+        staging = stagings[value % 2]
+        staging.clear()
+        fill(staging, value)
+        batch = batch_of(staging)
+        for _ in range(20):
+            busy = busy @ busy / 2048
+        sums.append(batch.observations["obs"].sum())
+        assert batch.rewards.device == device
+    found = torch.stack(sums).tolist()
+    assert found == [float(value * (T + 1) * BLOCKS * E * A) for value in range(20)]
+    np.testing.assert_array_equal(busy.cpu().numpy(), 1)

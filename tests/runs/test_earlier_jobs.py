@@ -1,0 +1,66 @@
+"""What a job makes of what earlier ones have left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.data.atomic import read_json, write_json
+from srlhpc.runs.earlier_jobs import cancelled_jobs, close_lost_attempt, ended_before
+from srlhpc.runs.paths import AttemptPaths, RunPaths
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> AttemptPaths:
+    made = RunPaths(tmp_path).new_attempt()
+    write_json(made.attempt, {"job": "17"})
+    return made
+
+
+def run_of(attempt: AttemptPaths) -> RunPaths:
+    return RunPaths(attempt.folder.parent.parent)
+
+
+def job(number: str, submitted: float) -> dict[str, Any]:
+    return {"id": number, "submitted": submitted}
+
+
+def test_attempt_when_cut_off_with_its_foreman_then_closed(attempt: AttemptPaths) -> None:
+    assert close_lost_attempt(run_of(attempt), "17") == attempt
+    assert (read_json(attempt.end) or {})["reason"] == "requeued"
+    assert close_lost_attempt(run_of(attempt), "17") is None
+
+
+def test_attempt_when_only_its_foreman_was_cut_off_then_the_coordinators_word_counts(attempt: AttemptPaths) -> None:
+    write_json(attempt.outcome, {"state": "finished", "reason": "steps", "message": "9 steps trained"})
+    close_lost_attempt(run_of(attempt), "17")
+    assert (read_json(attempt.end) or {})["state"] == "finished"
+
+
+def test_attempt_of_no_job_then_left_alone(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path)
+    write_json(paths.new_attempt().attempt, {"job": None})
+    assert close_lost_attempt(paths, "17") is None
+
+
+def test_finished_run_then_jobs_submitted_before_its_end_have_nothing_to_do(attempt: AttemptPaths) -> None:
+    write_json(attempt.end, {"state": "finished", "reason": "steps", "message": "", "time": 100.0})
+    jobs = [job("17", 1.0), job("18", 2.0), job("19", 200.0)]
+    ended = ended_before(run_of(attempt), "18", jobs)
+    assert ended is not None
+    assert (ended.state, ended.reason) == ("finished", "steps")
+    assert ended_before(run_of(attempt), "19", jobs) is None
+
+
+@pytest.mark.parametrize("state", ["failed", "interrupted"])
+def test_run_that_has_not_finished_then_there_is_work(attempt: AttemptPaths, state: str) -> None:
+    write_json(attempt.end, {"state": state, "reason": "", "message": "", "time": 100.0})
+    assert ended_before(run_of(attempt), "17", [job("17", 1.0)]) is None
+
+
+def test_job_when_marked_by_cancel_then_that_one_is_cancelled(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path)
+    write_json(paths.slurm, {"jobs": [{"id": "7", "cancelled": 1.0}, {"id": "8"}]})
+    assert cancelled_jobs(paths) == {"7"}
