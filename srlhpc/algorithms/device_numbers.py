@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-def numbers_of(tensor: Tensor) -> Generator[None, None, list[Any]]:
+def to_host_list(tensor: Tensor) -> Generator[None, None, list[Any]]:
     """What `tensor.tolist()` gives; yields while a GPU still computes it, so that streams are served meanwhile."""
     if tensor.device.type == "cuda":
         host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)

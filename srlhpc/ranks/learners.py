@@ -31,14 +31,14 @@ from srlhpc.plan.seeds import seed_of
 from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.global_generators import OwnGenerators
-from srlhpc.ranks.torch_precision import search_convolutions, set_products
+from srlhpc.ranks.torch_precision import enable_cudnn_benchmark, set_matmul_precision
 from srlhpc.ranks.wiring import Wiring
 from srlhpc.roles.acting.evaluator import Evaluator, Player
 from srlhpc.roles.checkpoint_parts import PartSender, slots_of
 from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
 from srlhpc.roles.training.batches import Batches
 from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, load_part, part_tensors
-from srlhpc.roles.training.copy_stream import PartCopy, lane_to
+from srlhpc.roles.training.copy_stream import PartCopy, copy_stream_to
 from srlhpc.roles.training.grants import Granter
 from srlhpc.roles.training.staging import Staging
 from srlhpc.roles.training.trainer import Trainer, TrainerSettings
@@ -92,7 +92,7 @@ class LearningRoles:
             )
         device = torch.device("cuda", 0)
         torch.cuda.set_device(device)
-        set_products(device, self._plan.spec.trainers.precision)
+        set_matmul_precision(device, self._plan.spec.trainers.precision)
         return device
 
     def _source(self, name: str, trainer: RolePlan, size: int) -> ParameterSource:
@@ -142,7 +142,7 @@ class LearningRoles:
         device = self.device(plan.spec.trainers.device)
         serves = any(r.name == "policy_server" for r in plan.ranks[role.rank].roles)
         if not serves and not plan.shapes(name).state:
-            search_convolutions(device)  # all minibatches are of one size
+            enable_cudnn_benchmark(device)  # all minibatches are of one size
         policy = self.policy(name, device)
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
         context = Context(
@@ -174,8 +174,8 @@ class LearningRoles:
         return PartSender(self._wiring.part_outbox(role, slots))
 
     def _part_copy(self, policy: Policy, algorithm: Algorithm, device: torch.device) -> PartCopy | None:
-        lane = lane_to(device)
-        return None if lane is None else PartCopy(part_tensors(policy, algorithm), lane)
+        stream = copy_stream_to(device)
+        return None if stream is None else PartCopy(part_tensors(policy, algorithm), stream)
 
     def _part(self, name: str) -> Mapping[str, Any]:
         assert self._restored is not None
@@ -189,9 +189,9 @@ class LearningRoles:
         plan = self._plan
         layout, blocks, columns = plan.block_layout(name), plan.batch_blocks(name), plan.block_fragments(name)
         spec = plan.spec.policies[name].batch
-        lane = lane_to(device)
+        stream = copy_stream_to(device)
         return Batches(
-            [Staging(layout, blocks, columns, device, lane) for _ in range(spec.buffers)],
+            [Staging(layout, blocks, columns, device, stream) for _ in range(spec.buffers)],
             uses=spec.uses,
             max_policy_lag=plan.oldest_trained(name),
             queue=spec.queue,

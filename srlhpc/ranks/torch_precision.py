@@ -9,7 +9,7 @@ import torch
 Precision = Literal["float32", "tf32", "bfloat16"]
 
 
-def set_products(device: torch.device, precision: Precision) -> None:
+def set_matmul_precision(device: torch.device, precision: Precision) -> None:
     """Products of float32 numbers are those that `trainers.precision` names, in layers of every sort.
 
     Torch itself would round those of convolutions and recurrent layers to tf32, and those of others not.
@@ -19,7 +19,7 @@ def set_products(device: torch.device, precision: Precision) -> None:
         torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
-def search_convolutions(device: torch.device) -> None:
+def enable_cudnn_benchmark(device: torch.device) -> None:
     """Tries all of cuDNN's algorithms at the first use of a shape: for processes that see few shapes, many times."""
     if device.type == "cuda":
         torch.backends.cudnn.benchmark = True

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from srlhpc.environment import Continuous, Discrete
-from srlhpc.ranks.torch_precision import set_products
+from srlhpc.ranks.torch_precision import set_matmul_precision
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.algorithms.collecting import context, finish, moved
 from tests.algorithms.test_ppo_update import GRU, LSTM, collected, learner, parameters
@@ -26,7 +26,7 @@ NORMALIZED = NormalizeSpec(observations=True, returns="pop_art")
 @pytest.fixture(autouse=True)
 def exact_products() -> Iterator[None]:
     before = torch.backends.cudnn.allow_tf32
-    set_products(torch.device("cuda"), "float32")
+    set_matmul_precision(torch.device("cuda"), "float32")
     yield
     torch.backends.cudnn.allow_tf32 = before
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from srlhpc.ranks.torch_precision import Precision, set_products
+from srlhpc.ranks.torch_precision import Precision, set_matmul_precision
 
 
 @pytest.fixture(autouse=True)
@@ -25,10 +25,10 @@ def restored() -> Iterator[None]:
 def test_products_when_on_a_gpu_then_are_those_that_were_asked_for(
     precision: Precision, told: tuple[str, bool]
 ) -> None:
-    set_products(torch.device("cuda"), precision)
+    set_matmul_precision(torch.device("cuda"), precision)
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == told
 
 
 def test_products_when_on_a_cpu_then_stay_as_they_are() -> None:
-    set_products(torch.device("cpu"), "tf32")
+    set_matmul_precision(torch.device("cpu"), "tf32")
     assert torch.get_float32_matmul_precision() == "highest"

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
-from srlhpc.algorithms.device_numbers import numbers_of
+from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
 from srlhpc.algorithms.ppo.minibatches import Minibatch, Sampler, Targets, sampler
@@ -79,7 +79,7 @@ class Ppo(Algorithm):
             return_sums = self._policy.return_sums(advantages + values, batch.valid)
         sums = torch.cat([batch_sums(advantages, values, batch.valid), counts, return_sums])
         yield from reducer.sum(sums)
-        numbers = yield from numbers_of(sums)
+        numbers = yield from to_host_list(sums)
         if len(return_sums):
             self._policy.update_returns(sums[-len(return_sums) :])
         statistics = batch_statistics(numbers[:BATCH_SUMS])
@@ -98,7 +98,7 @@ class Ppo(Algorithm):
             unseen.append((yield from self._epoch_numbers(steps)))
             if settings.target_kl is None and epoch < len(epochs):
                 continue
-            done += [epoch_of(row, statistics.valid) for row in (yield from numbers_of(torch.stack(unseen)))]
+            done += [epoch_of(row, statistics.valid) for row in (yield from to_host_list(torch.stack(unseen)))]
             unseen.clear()
             if settings.target_kl is not None and done[-1].means["approx_kl"] > settings.target_kl:
                 break

@@ -1,6 +1,6 @@
 """A stream of copies between host and GPU, beside the stream that computes.
 
-Only marks order what a lane copies. The host's side of a copy is pinned memory, else the copy holds the caller up.
+Only events order what a stream copies. The host's side of a copy is pinned memory, else the copy holds the caller up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from srlhpc.data.layout import Array
 
 
-class Mark(Protocol):
+class Event(Protocol):
     """A place in what was queued: reached when everything before it is done."""
 
     def query(self) -> bool:
@@ -25,26 +25,26 @@ class Mark(Protocol):
         """Waits until it is."""
 
 
-class Lane(ABC):
+class CopyStream(ABC):
     """Copies that run beside computing."""
 
     @abstractmethod
-    def mark(self) -> Mark:
+    def record_event(self) -> Event:
         """The end of all computing queued so far."""
 
     @abstractmethod
-    def copy(self, pairs: Iterable[tuple[Tensor, Tensor]], *, after: Mark) -> Mark:
+    def copy(self, pairs: Iterable[tuple[Tensor, Tensor]], *, after: Event) -> Event:
         """Queues copies, (to, from) each, that start once `after` is reached; gives their end."""
 
     @abstractmethod
-    def wait(self, mark: Mark) -> None:
-        """Computing that is queued from now on starts once `mark` is reached. The caller goes on."""
+    def wait(self, event: Event) -> None:
+        """Computing that is queued from now on starts once `event` is reached. The caller goes on."""
 
 
-class CudaLane(Lane):
+class CudaCopyStream(CopyStream):
     """A CUDA stream of its own; computing is on the device's current stream.
 
-    Tensors that it copies must live until the copy's mark is reached: the allocator knows them by the stream that they
+    Tensors that it copies must live until the copy's event is reached: the allocator knows them by the stream that they
     were made on.
     """
 
@@ -52,12 +52,12 @@ class CudaLane(Lane):
         self._device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
-    def mark(self) -> torch.cuda.Event:
+    def record_event(self) -> torch.cuda.Event:
         event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record(torch.cuda.current_stream(self._device))
         return event
 
-    def copy(self, pairs: Iterable[tuple[Tensor, Tensor]], *, after: Mark) -> torch.cuda.Event:
+    def copy(self, pairs: Iterable[tuple[Tensor, Tensor]], *, after: Event) -> torch.cuda.Event:
         assert isinstance(after, torch.cuda.Event)
         self._stream.wait_event(after)
         with torch.cuda.stream(self._stream):
@@ -67,35 +67,35 @@ class CudaLane(Lane):
         done.record(self._stream)
         return done
 
-    def wait(self, mark: Mark) -> None:
-        assert isinstance(mark, torch.cuda.Event)
-        torch.cuda.current_stream(self._device).wait_event(mark)
+    def wait(self, event: Event) -> None:
+        assert isinstance(event, torch.cuda.Event)
+        torch.cuda.current_stream(self._device).wait_event(event)
 
 
-def lane_to(device: torch.device) -> Lane | None:
-    """A new lane; None for the CPU, where nothing is copied."""
-    return CudaLane(device) if device.type == "cuda" else None
+def copy_stream_to(device: torch.device) -> CopyStream | None:
+    """A new stream; None for the CPU, where nothing is copied."""
+    return CudaCopyStream(device) if device.type == "cuda" else None
 
 
 class Transfer:
     """One copy on the device of the host's tensors, which stays for all uses of the batch."""
 
-    def __init__(self, host: Mapping[str, Tensor], device: torch.device, lane: Lane) -> None:
+    def __init__(self, host: Mapping[str, Tensor], device: torch.device, stream: CopyStream) -> None:
         """`host` is pinned if `device` is a GPU."""
-        self._host, self._lane = host, lane
+        self._host, self._stream = host, stream
         self._tensors = {name: torch.empty_like(tensor, device=device) for name, tensor in host.items()}
-        self._free = lane.mark()
-        self._arrived: Mark | None = None
+        self._free = stream.record_event()
+        self._arrived: Event | None = None
 
     def begin(self) -> None:
         """The host's tensors are whole: sends them off."""
         pairs = [(self._tensors[name], tensor) for name, tensor in self._host.items()]
-        self._arrived = self._lane.copy(pairs, after=self._free)
+        self._arrived = self._stream.copy(pairs, after=self._free)
 
     def tensors(self) -> dict[str, Tensor]:
         """On the device, for computing that is queued from now on."""
         assert self._arrived is not None, "nothing was sent off"
-        self._lane.wait(self._arrived)
+        self._stream.wait(self._arrived)
         return self._tensors
 
     def reuse(self) -> None:
@@ -103,7 +103,7 @@ class Transfer:
         if self._arrived is not None:
             self._arrived.synchronize()
             self._arrived = None
-        self._free = self._lane.mark()
+        self._free = self._stream.record_event()
 
 
 Groups = Mapping[str, Mapping[str, Tensor]]
@@ -113,9 +113,9 @@ Groups = Mapping[str, Mapping[str, Tensor]]
 class PartCopy:
     """Host memory for one copy of a trainer's tensors."""
 
-    def __init__(self, tensors: Groups, lane: Lane) -> None:
+    def __init__(self, tensors: Groups, stream: CopyStream) -> None:
         """`tensors` are like those that will be copied."""
-        self._lane = lane
+        self._stream = stream
         self._host = {
             group: {
                 name: torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.device.type == "cuda")
@@ -123,14 +123,14 @@ class PartCopy:
             }
             for group, named in tensors.items()
         }
-        self._copied: Mark | None = None
+        self._copied: Event | None = None
         self._kept: list[Tensor] = []
 
     def begin(self, tensors: Groups) -> dict[str, dict[str, Array]]:
         """The arrays that will hold the tensors as they are now, once `has_landed`, until the next `begin`."""
         # The device copies within itself in no time, so that the next update need not wait for the way to the host.
         kept = [(self._host[group][name], t.clone()) for group, named in tensors.items() for name, t in named.items()]
-        self._copied = self._lane.copy(kept, after=self._lane.mark())
+        self._copied = self._stream.copy(kept, after=self._stream.record_event())
         self._kept = [tensor for _, tensor in kept]
         return {group: {name: t.numpy() for name, t in named.items()} for group, named in self._host.items()}
 

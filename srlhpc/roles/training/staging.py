@@ -17,17 +17,17 @@ from srlhpc.comm.channel import Message
 from srlhpc.data.blocks import BlockHeader
 from srlhpc.data.layout import Layout
 from srlhpc.rl.policy_lag import PolicyLag, policy_lag
-from srlhpc.roles.training.copy_stream import Lane, Transfer
+from srlhpc.roles.training.copy_stream import CopyStream, Transfer
 
 _PER_FRAGMENT = ("state.", "final_state.")
 _COUNTS = ("filled", "valid", "steps", "oldest_version")
 
 
 class Staging:
-    """Room for one batch: in host memory and, with a lane, on the device."""
+    """Room for one batch: in host memory and, with a stream, on the device."""
 
     def __init__(
-        self, layout: Layout, blocks: int, columns: int, device: torch.device, lane: Lane | None = None
+        self, layout: Layout, blocks: int, columns: int, device: torch.device, stream: CopyStream | None = None
     ) -> None:
         """Makes the room.
 
@@ -36,9 +36,9 @@ class Staging:
             blocks: K.
             columns: E x A of one block.
             device: of the batch.
-            lane: how a full batch gets there at once, beside the update before; None: the device is the CPU.
+            stream: how a full batch gets there at once, beside the update before; None: the device is the CPU.
         """
-        assert device.type == "cpu" or lane is not None
+        assert device.type == "cpu" or stream is not None
         self._blocks, self._columns = blocks, columns
         self._tensors: dict[str, Tensor] = {}
         for field in layout.fields:
@@ -46,7 +46,7 @@ class Staging:
             shape = self._shape(field.name, field.shape)
             self._tensors[field.name] = torch.zeros(shape, dtype=dtype, pin_memory=device.type == "cuda")
         self._arrays = {name: tensor.numpy() for name, tensor in self._tensors.items()}
-        self._transfer = Transfer(self._tensors, device, lane) if lane is not None else None
+        self._transfer = Transfer(self._tensors, device, stream) if stream is not None else None
         self.clear()
 
     def _shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:

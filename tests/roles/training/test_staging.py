@@ -1,4 +1,4 @@
-"""A batch on its way to a device, with a lane that copies as late as it may."""
+"""A batch on its way to a device, with a stream that copies as late as it may."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.comm.channel import Message
 from srlhpc.data.blocks import BlockHeader
-from srlhpc.roles.training.copy_stream import CudaLane
+from srlhpc.roles.training.copy_stream import CudaCopyStream
 from srlhpc.roles.training.staging import Staging
-from tests.roles.lanes import LateLane
+from tests.roles.streams import LateCopyStream
 from tests.roles.training.trainer_setup import BLOCKS, LAYOUT, A, E, T, Training
 
 CPU = torch.device("cpu")
@@ -34,54 +34,54 @@ def batch_of(staging: Staging, *, first: bool = True) -> Batch:
     return staging.batch(version=0, steps=0, burn_in=0, is_first_use=first)
 
 
-def with_lane() -> tuple[Staging, LateLane]:
-    lane = LateLane()
-    return Staging(LAYOUT, BLOCKS, E * A, CPU, lane), lane
+def with_stream() -> tuple[Staging, LateCopyStream]:
+    stream = LateCopyStream()
+    return Staging(LAYOUT, BLOCKS, E * A, CPU, stream), stream
 
 
 def test_batch_is_sent_when_its_last_block_has_been_added() -> None:
-    staging, lane = with_lane()
+    staging, stream = with_stream()
     copies = []
     for _ in range(BLOCKS):
         staging.add(block(1))
-        copies.append(len(lane.copied))
+        copies.append(len(stream.copied))
     assert copies == [0] * (BLOCKS - 1) + [1]
 
 
 def test_batch_is_sent_once_for_all_its_uses() -> None:
-    staging, lane = with_lane()
+    staging, stream = with_stream()
     fill(staging, 1)
     first, second = batch_of(staging), batch_of(staging, first=False)
-    assert len(lane.copied) == 1
+    assert len(stream.copied) == 1
     assert first.rewards.data_ptr() == second.rewards.data_ptr()
 
 
 def test_blocks_of_the_next_batch_wait_until_the_last_has_been_copied() -> None:
-    staging, lane = with_lane()
+    staging, stream = with_stream()
     fill(staging, 1)
     staging.clear()
-    assert lane.copied[0].query()
+    assert stream.copied[0].query()
 
 
 def test_device_is_overwritten_after_the_computing_that_was_queued_when_the_batch_was_given_up() -> None:
-    staging, lane = with_lane()
+    staging, stream = with_stream()
     fill(staging, 1)
     batch_of(staging)
-    lane.computed = 7
+    stream.computed = 7
     staging.clear()
-    lane.computed = 9  # an update of another batch
+    stream.computed = 9  # an update of another batch
     fill(staging, 2)
-    assert lane.after == [0, 7]
+    assert stream.after == [0, 7]
     assert (batch_of(staging).rewards == 2).all()
 
 
 def test_saved_batch_is_sent_when_it_is_loaded() -> None:
-    staging, _ = with_lane()
+    staging, _ = with_stream()
     fill(staging, 1)
-    other, lane = with_lane()
+    other, stream = with_stream()
     fill(other, 2)
     assert other.load_state(staging.save_state())
-    assert len(lane.copied) == 2
+    assert len(stream.copied) == 2
     assert (batch_of(other).rewards == 1).all()
 
 
@@ -97,8 +97,8 @@ def test_batch_on_the_cpu_is_the_memory_that_blocks_were_gathered_in() -> None:
 @pytest.mark.parametrize("queue", [None, 2])
 def test_training_by_way_of_a_lane_learns_from_the_same_batches(queue: int | None) -> None:
     seen = []
-    for lane in (None, LateLane()):
-        training = Training(uses=2, queue=queue, lane=lane)
+    for stream in (None, LateCopyStream()):
+        training = Training(uses=2, queue=queue, stream=stream)
         for round_ in range(3):
             for actor in (0, 1):
                 training.send(actor, version=round_)
@@ -112,8 +112,8 @@ def test_training_by_way_of_a_lane_learns_from_the_same_batches(queue: int | Non
 @pytest.mark.gpu
 def test_batches_on_a_gpu_are_those_that_were_gathered_while_it_computes() -> None:
     device = torch.device("cuda", 0)
-    lane = CudaLane(device)
-    stagings = [Staging(LAYOUT, BLOCKS, E * A, device, lane) for _ in range(2)]
+    stream = CudaCopyStream(device)
+    stagings = [Staging(LAYOUT, BLOCKS, E * A, device, stream) for _ in range(2)]
     busy = torch.ones(2048, 2048, device=device)
     sums = []
     for value in range(20):

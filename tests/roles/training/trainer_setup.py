@@ -20,7 +20,7 @@ from srlhpc.environment import ArraySpec
 from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender
 from srlhpc.roles.training.batches import Batches
 from srlhpc.roles.training.checkpoint_part import Counters, part_tensors
-from srlhpc.roles.training.copy_stream import Lane, PartCopy
+from srlhpc.roles.training.copy_stream import CopyStream, PartCopy
 from srlhpc.roles.training.grants import Granter
 from srlhpc.roles.training.staging import Staging
 from srlhpc.roles.training.trainer import AgreeingReducer, Trainer, TrainerSettings
@@ -111,7 +111,7 @@ class Training:
         uses: int = 1,
         queue: int | None = None,
         max_policy_lag: int | None = None,
-        lane: Lane | None = None,
+        stream: CopyStream | None = None,
         clock: Callable[[], float] = time.perf_counter,
         **settings: Any,
     ) -> None:
@@ -123,7 +123,7 @@ class Training:
         self.source = ParameterSource(1) if first else None
         part = Link(Stream.PARTS, address, 0)
         self.part_receiver = PartReceiver(fabric.inbox([part], CHUNK, pool=2)) if first else None
-        room = [Staging(LAYOUT, BLOCKS, E * A, torch.device("cpu"), lane) for _ in range(1 + (queue or 1))]
+        room = [Staging(LAYOUT, BLOCKS, E * A, torch.device("cpu"), stream) for _ in range(1 + (queue or 1))]
         batches = Batches(room, uses=uses, max_policy_lag=max_policy_lag, queue=queue)
         chosen: dict[str, Any] = {
             "policy": "default", "burn_in": 0, "prefetch": True, "stop_steps": None,
@@ -151,7 +151,7 @@ class Training:
             granter=granter if strict else None,
             counters=Counters(),
             feeders=ACTORS,
-            part_copy=PartCopy(part_tensors(self.policy, self.algorithm), lane) if lane is not None else None,
+            part_copy=PartCopy(part_tensors(self.policy, self.algorithm), stream) if stream is not None else None,
             clock=clock,
         )
         self.sent: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""A lane without a GPU: copies come as late as its marks allow, and the test says what is computed."""
+"""A stream without a GPU: copies come as late as its marks allow, and the test says what is computed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 from torch import Tensor
 
-from srlhpc.roles.training.copy_stream import Lane, Mark
+from srlhpc.roles.training.copy_stream import CopyStream, Event
 
 
-class FakeMark(Mark):
+class FakeEvent(Event):
     """How much had been computed when it was made."""
 
     def __init__(self, place: int, reach: Callable[[], None]) -> None:
@@ -24,20 +24,20 @@ class FakeMark(Mark):
         self.reached = True
 
 
-class LateLane(Lane):
+class LateCopyStream(CopyStream):
     """Copies nothing before somebody waits for it, or a test lets it."""
 
     def __init__(self) -> None:
         self.computed = 0
-        self.copied: list[FakeMark] = []
+        self.copied: list[FakeEvent] = []
         self.after: list[int] = []
-        """Of each call of `copy`: what had been computed at the mark that it waits for."""
+        """Of each call of `copy`: what had been computed at the event that it waits for."""
 
-    def mark(self) -> Mark:
-        return FakeMark(self.computed, lambda: None)
+    def record_event(self) -> Event:
+        return FakeEvent(self.computed, lambda: None)
 
-    def copy(self, pairs: Iterable[tuple[Tensor, Tensor]], *, after: Mark) -> Mark:
-        assert isinstance(after, FakeMark)
+    def copy(self, pairs: Iterable[tuple[Tensor, Tensor]], *, after: Event) -> Event:
+        assert isinstance(after, FakeEvent)
         waiting = list(pairs)
         self.after.append(after.place)
 
@@ -46,13 +46,13 @@ class LateLane(Lane):
                 target.copy_(source)
             waiting.clear()
 
-        self.copied.append(FakeMark(self.computed, reach))
+        self.copied.append(FakeEvent(self.computed, reach))
         return self.copied[-1]
 
     def land(self) -> None:
         """Lets all copies come to their ends."""
-        for mark in self.copied:
-            mark.synchronize()
+        for event in self.copied:
+            event.synchronize()
 
-    def wait(self, mark: Mark) -> None:
-        mark.synchronize()
+    def wait(self, event: Event) -> None:
+        event.synchronize()
