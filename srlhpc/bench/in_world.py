@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srlhpc.comm.mpi.library import MPI
-from srlhpc.comm.mpi.world import MpiWorld, abort, finalize_or_exit, start_mpi
+from srlhpc.comm.mpi.world import MpiWorld, abort, finalize_or_exit, join_world
 from srlhpc.data.atomic import write_json
 from srlhpc.roles.role import Backoff, Role, run_roles
 
@@ -28,7 +28,7 @@ class Spent(NamedTuple):
 def rank_main(measure: Callable[[MpiWorld, Mapping[str, Any]], Any]) -> None:
     """Main program of a rank: `python -m MODULE FOLDER RANKS`; writes what `measure` gives on rank 0."""
     folder, ranks = Path(sys.argv[1]), int(sys.argv[2])
-    world = start_mpi(ranks)
+    world = join_world(ranks)
     try:
         result = measure(world, json.loads((folder / "case.json").read_text()))
         if world.rank == 0:

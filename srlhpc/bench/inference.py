@@ -18,13 +18,13 @@ from srlhpc.bench.in_world import poll_until, rank_main
 from srlhpc.bench.rows import Row
 from srlhpc.bench.streams import LIMIT_SECONDS, has_zeromq, size_text
 from srlhpc.bench.worlds import measured_in_world
-from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.channel import Inbox, Link, Outbox, Stream, Transport
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.mpi.library import MPI
-from srlhpc.comm.mpi.world import MpiFabric, MpiWorld
+from srlhpc.comm.mpi.world import MpiTransport, MpiWorld
 from srlhpc.comm.node.links import share_links
 from srlhpc.comm.node.rows import Rows
-from srlhpc.comm.transport import RankFabric
+from srlhpc.comm.transport import RankTransport
 from srlhpc.data.blocks import PolicyShapes, reply_layout, request_layout
 from srlhpc.data.layout import Layout
 from srlhpc.environment import ArraySpec, Discrete, Kind
@@ -77,11 +77,11 @@ def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     observation = {name: np.ones_like(view) for name, view in request.views(request.allocate()).items()}
     traffic = _Traffic(groups, request, reply, observation)
     rank_of = {rank: rank for rank in range(world.size)}
-    over_mpi = MpiFabric(world.comm, rank_of)
+    over_mpi = MpiTransport(world.comm, rank_of)
     shared = share_links(world, rank_of, _described(world.size - 1, traffic))
-    fabric = RankFabric(world.rank, rank_of, InProcessFabric(), over_mpi, shared)
+    transport = RankTransport(world.rank, rank_of, InProcessTransport(), over_mpi, shared)
     ways: dict[str, Way] = {
-        "channels": _way(world, fabric, traffic),
+        "channels": _way(world, transport, traffic),
         "bare mpi4py": _Bare(world, traffic),
     }
     if shared is not None:
@@ -91,7 +91,7 @@ def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
 
         ways["ZeroMQ + pickle"] = requests_by_zeromq(world, groups, reply, observation)
     found = contest(world, ways, seconds=case["seconds"], repeats=case["repeats"], first=50)
-    fabric.close()
+    transport.close()
     return found
 
 
@@ -106,8 +106,8 @@ class _Traffic(NamedTuple):
     """The fields of every request."""
 
 
-def _way(world: MpiWorld, fabric: Fabric, traffic: _Traffic) -> Way:
-    return (_serve if world.rank == 0 else _ask)(world, fabric, traffic)
+def _way(world: MpiWorld, transport: Transport, traffic: _Traffic) -> Way:
+    return (_serve if world.rank == 0 else _ask)(world, transport, traffic)
 
 
 def _described(actors: int, traffic: _Traffic) -> list[Rows]:
@@ -122,11 +122,12 @@ def _link(stream: Stream, actor: int, group: int) -> Link:
     return Link(stream, source, destination, (actor - 1) * 64 + group)
 
 
-def _serve(world: MpiWorld, fabric: Fabric, traffic: _Traffic) -> Way:
+def _serve(world: MpiWorld, transport: Transport, traffic: _Traffic) -> Way:
     ends = [(actor, group) for actor in range(1, world.size) for group in range(traffic.groups)]
-    inbox = fabric.inbox([_link(Stream.REQUESTS, *end) for end in ends], traffic.request)
+    inbox = transport.inbox([_link(Stream.REQUESTS, *end) for end in ends], traffic.request)
     outboxes = [
-        fabric.outbox(_link(Stream.REPLIES, *end), traffic.reply, slots=_REPLY_SLOTS, synchronous=False) for end in ends
+        transport.outbox(_link(Stream.REPLIES, *end), traffic.reply, slots=_REPLY_SLOTS, synchronous=False)
+        for end in ends
     ]
     answered = 0
 
@@ -176,11 +177,11 @@ class _Seat:
         return True
 
 
-def _ask(world: MpiWorld, fabric: Fabric, traffic: _Traffic) -> Way:
+def _ask(world: MpiWorld, transport: Transport, traffic: _Traffic) -> Way:
     seats = [
         _Seat(
-            fabric.outbox(_link(Stream.REQUESTS, world.rank, group), traffic.request, slots=1),
-            fabric.inbox([_link(Stream.REPLIES, world.rank, group)], traffic.reply),
+            transport.outbox(_link(Stream.REQUESTS, world.rank, group), traffic.request, slots=1),
+            transport.inbox([_link(Stream.REPLIES, world.rank, group)], traffic.reply),
             traffic.observation,
         )
         for group in range(traffic.groups)

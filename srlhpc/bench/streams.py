@@ -20,7 +20,7 @@ from srlhpc.bench.rows import Row
 from srlhpc.bench.worlds import measured_in_world
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
 from srlhpc.comm.mpi.library import MPI
-from srlhpc.comm.mpi.world import MpiFabric, MpiWorld
+from srlhpc.comm.mpi.world import MpiTransport, MpiWorld
 from srlhpc.data.blocks import PolicyShapes, block_layout
 from srlhpc.data.layout import Layout
 from srlhpc.environment import ArraySpec, Discrete, Kind
@@ -80,9 +80,9 @@ def _block(observation_bytes: int) -> Layout:
 
 def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     layout = block_of(case["layout_bytes"])
-    fabric = MpiFabric(world.comm, {rank: rank for rank in range(world.size)})
+    transport = MpiTransport(world.comm, {rank: rank for rank in range(world.size)})
     bare = _Bare(world, layout)
-    ways: dict[str, Way] = {"channels": _channels(world, fabric, layout), "bare mpi4py": bare}
+    ways: dict[str, Way] = {"channels": _channels(world, transport, layout), "bare mpi4py": bare}
     if case["zeromq"]:
         from srlhpc.bench.zeromq import blocks_by_zeromq
 
@@ -94,15 +94,15 @@ def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     for name in found:
         found[name]["count"] *= world.size - 1
     bare.close()
-    fabric.close()
+    transport.close()
     return found
 
 
-def _channels(world: MpiWorld, fabric: MpiFabric, layout: Layout) -> Way:
+def _channels(world: MpiWorld, transport: MpiTransport, layout: Layout) -> Way:
     links = [Link(Stream.BLOCKS, rank, 0, 1) for rank in range(1, world.size)]
     if world.rank == 0:
-        return _Receiver(fabric.inbox(links, layout, pool=max(POOL_SLOTS, len(links) // 8)), len(links))
-    return _Sender(fabric.outbox(links[world.rank - 1], layout, slots=_RING + SENDING_SLOTS))
+        return _Receiver(transport.inbox(links, layout, pool=max(POOL_SLOTS, len(links) // 8)), len(links))
+    return _Sender(transport.outbox(links[world.rank - 1], layout, slots=_RING + SENDING_SLOTS))
 
 
 class _Receiver:

@@ -152,7 +152,7 @@ class Link:
     """Tells links of equal ends apart, for example one per group and policy."""
 
 
-class Fabric(ABC):
+class Transport(ABC):
     """Makes the ends of links. Both ends name the same link and layout; either may be made first."""
 
     @abstractmethod

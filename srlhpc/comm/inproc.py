@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from srlhpc.comm.arrivals import Arrivals
-from srlhpc.comm.channel import LAST_BYTES, Fabric, Flags, Header, Inbox, Link, Message, Outbox
+from srlhpc.comm.channel import LAST_BYTES, Flags, Header, Inbox, Link, Message, Outbox, Transport
 from srlhpc.data.layout import Layout
 
 
@@ -17,7 +17,7 @@ class _Sent:
     """One message under way."""
 
     stamp: int
-    """Place in the order of all sends of the fabric."""
+    """Place in the order of all sends of the transport."""
     message: Message
     size_bytes: int
     received: Callable[[], None]
@@ -33,7 +33,7 @@ class _Wire:
     has_inbox: bool = False
 
 
-class InProcessFabric(Fabric):
+class InProcessTransport(Transport):
     """Links inside one process.
 
     A message is copied when the receiver polls and has a slot for it; a pool takes messages in the order in which

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from srlhpc.comm.channel import Fabric, Inbox, Link, Message, Outbox
-from srlhpc.comm.node.transport import NodeFabric
+from srlhpc.comm.channel import Inbox, Link, Message, Outbox, Transport
+from srlhpc.comm.node.transport import NodeTransport
 from srlhpc.data.layout import Layout
 
 
-class RankFabric(Fabric):
+class RankTransport(Transport):
     """Chooses the way of every link by where its ends are.
 
     Args:
@@ -25,9 +25,9 @@ class RankFabric(Fabric):
         self,
         rank: int,
         rank_of: Mapping[int, int],
-        local: Fabric,
-        remote: Fabric | None,
-        node: NodeFabric | None = None,
+        local: Transport,
+        remote: Transport | None,
+        node: NodeTransport | None = None,
     ) -> None:
         self._node = node
         self._rank = rank
@@ -40,7 +40,7 @@ class RankFabric(Fabric):
         return self._way(link).outbox(link, layout, slots=slots, synchronous=synchronous)
 
     def inbox(self, links: Sequence[Link], layout: Layout, *, pool: int | None = None) -> Inbox:
-        ways: dict[int, tuple[Fabric, list[int]]] = {}
+        ways: dict[int, tuple[Transport, list[int]]] = {}
         for place, link in enumerate(links):
             assert self._rank_of[link.destination] == self._rank, f"{link} does not end on rank {self._rank}"
             way = self._way(link)
@@ -57,7 +57,7 @@ class RankFabric(Fabric):
         if self._remote is not None:
             self._remote.close()
 
-    def _way(self, link: Link) -> Fabric:
+    def _way(self, link: Link) -> Transport:
         if self._rank_of[link.source] == self._rank_of[link.destination]:
             return self._local
         if self._node is not None and self._node.carries(link):

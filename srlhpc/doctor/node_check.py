@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from srlhpc.comm.mpi.library import MPI
-from srlhpc.comm.mpi.world import MpiWorld, all_gather, finalize_or_exit, start_mpi, wait
+from srlhpc.comm.mpi.world import MpiWorld, all_gather, finalize_or_exit, join_world, wait
 from srlhpc.comm.node.window import share_on_node
 from srlhpc.doctor.binding import bind_gpus
 from srlhpc.doctor.folder_probe import hold_locked, said, try_locked
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     bind_gpus(work, here.rank)
     try:
         write_down_names(work.attempt)
-        world = start_mpi(len(ranks), rank=here.rank, timeout_seconds=START_SECONDS)
+        world = join_world(len(ranks), rank=here.rank, timeout_seconds=START_SECONDS)
         _work(stages, work, ranks, here, world)
     except Exception as error:
         logging.getLogger(__name__).exception("check failed")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from srlhpc.algorithms.algorithm import Algorithm, Context
-from srlhpc.comm.channel import Fabric, Stream
+from srlhpc.comm.channel import Stream, Transport
 from srlhpc.comm.mpi.world import MpiWorld
 from srlhpc.comm.node.parameters import SharedSubscription, Succession
 from srlhpc.comm.node.window import share_on_node
@@ -59,13 +59,13 @@ class LearningRoles:
         self,
         plan: Plan,
         wiring: Wiring,
-        fabric: Fabric,
+        transport: Transport,
         world: MpiWorld | None,
         *,
         restored: Mapping[str, Any] | None,
         restart: int,
     ) -> None:
-        self._plan, self._wiring, self._fabric, self._world = plan, wiring, fabric, world
+        self._plan, self._wiring, self._transport, self._world = plan, wiring, transport, world
         self._restored, self._restart = restored, restart
         self._sources: dict[str, ParameterSource] = {}
         precision = plan.spec.trainers.precision
@@ -99,9 +99,9 @@ class LearningRoles:
         plan = self._plan
         remote = [role for role in plan.subscribers(name) if role.rank != trainer.rank]
         links = [plan.link(Stream.PULLS, role, trainer, 0, name) for role in remote]
-        pulls = [self._fabric.inbox(links, PULL_LAYOUT)] if links else []
+        pulls = [self._transport.inbox(links, PULL_LAYOUT)] if links else []
         outboxes = {
-            role.address: self._fabric.outbox(
+            role.address: self._transport.outbox(
                 plan.link(Stream.PARAMETERS, trainer, role, 0, name),
                 parameter_layout(size),
                 slots=1,
@@ -120,8 +120,8 @@ class LearningRoles:
         first = plan.trainers(name)[0]
         if first.rank == role.rank:
             return LocalSubscription(self._sources[name])
-        pulls = self._fabric.outbox(plan.link(Stream.PULLS, role, first, 0, name), PULL_LAYOUT, slots=1)
-        parameters = self._fabric.inbox(
+        pulls = self._transport.outbox(plan.link(Stream.PULLS, role, first, 0, name), PULL_LAYOUT, slots=1)
+        parameters = self._transport.inbox(
             [plan.link(Stream.PARAMETERS, first, role, 0, name)], parameter_layout(size), pool=SUBSCRIPTION_SLOTS
         )
         upstream = LinkSubscription(size, pulls, parameters)

@@ -11,7 +11,7 @@ import importlib
 import os
 import sys
 
-from srlhpc.comm.mpi.library import begin_mpi
+from srlhpc.comm.mpi.library import init_mpi
 from srlhpc.comm.mpi.networks import is_started_by_slurm
 
 
@@ -21,7 +21,7 @@ def main() -> int:
     if is_started_by_slurm(os.environ):
         # This rank has not been bound to its GPUs yet, and MPI is never given memory of theirs.
         os.environ.setdefault("MPIR_CVAR_ENABLE_GPU", "0")
-        begin_mpi()
+        init_mpi()
     code: int = importlib.import_module(module).main(arguments)
     return code
 

@@ -16,18 +16,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.mpi.world import (
     DifferenceError,
-    MpiFabric,
+    MpiTransport,
     MpiWorld,
     WorldSizeError,
     abort,
     finalize_or_exit,
-    start_mpi,
+    join_world,
 )
 from srlhpc.comm.node.links import share_links
-from srlhpc.comm.transport import RankFabric
+from srlhpc.comm.transport import RankTransport
 from srlhpc.data.atomic import read_json
 from srlhpc.errors import ClusterError, UserError
 from srlhpc.plan.plan import Plan, RankPlan
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     patience = float(description.get("start_seconds", START_SECONDS))
     try:
         _bind_gpus(made, planned, paths)
-        world = start_mpi(len(made.ranks), rank=planned, timeout_seconds=patience)
+        world = join_world(len(made.ranks), rank=planned, timeout_seconds=patience)
     except ClusterError as error:
         # Every rank is the first of a world of its own, if the launcher does not speak this MPI's language.
         _write_failure(made.ranks[planned], attempt, error)
@@ -131,21 +131,21 @@ def _work(
     rank_of = {role.address: role.rank for role in made.roles}
     neighbours = {rank for rank, node in enumerate(world.nodes) if node == world.node}
     on_node = share_links(world, rank_of, inference_rows(made, neighbours), patience)
-    fabric = RankFabric(here.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of), on_node)
+    transport = RankTransport(here.rank, rank_of, InProcessTransport(), MpiTransport(world.comm, rank_of), on_node)
     try:
         if here.rank == 0:
-            some_are_lost = _coordinate(made, fabric, paths, attempt)
+            some_are_lost = _coordinate(made, transport, paths, attempt)
         else:
-            some_are_lost = _play(made, here, world, fabric, paths, attempt, roles)
+            some_are_lost = _play(made, here, world, transport, paths, attempt, roles)
     finally:
-        fabric.close()
+        transport.close()
     return FINALIZE_SECONDS_WITHOUT_ALL if some_are_lost else FINALIZE_SECONDS
 
 
-def _coordinate(made: Plan, fabric: RankFabric, paths: RunPaths, attempt: AttemptPaths) -> bool:
+def _coordinate(made: Plan, transport: RankTransport, paths: RunPaths, attempt: AttemptPaths) -> bool:
     """Rank 0; returns whether any rank was lost."""
     restored = read_restored(paths, attempt)
-    coordinator = build_coordinator(made, Wiring(made, fabric), paths, attempt, restored=restored)
+    coordinator = build_coordinator(made, Wiring(made, transport), paths, attempt, restored=restored)
     run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
     coordinator.close()
     return coordinator.has_lost_ranks
@@ -155,15 +155,15 @@ def _play(
     made: Plan,
     here: RankPlan,
     world: MpiWorld,
-    fabric: RankFabric,
+    transport: RankTransport,
     paths: RunPaths,
     attempt: AttemptPaths,
     roles: list[Role],
 ) -> bool:
     """Every other rank; returns whether any rank was lost."""
-    wiring = Wiring(made, fabric)
+    wiring = Wiring(made, transport)
     seed_generators(seed_of(made.spec.seed, "building", here.rank, attempt.number - 1))
-    for role in _roles(made, here, world, wiring, fabric, paths, attempt):
+    for role in _roles(made, here, world, wiring, transport, paths, attempt):
         roles.append(role)
     # After building, which may have loaded torch or moved a generator, so that all begin to play from their own.
     seed_generators(seed_of(made.spec.seed, "playing", here.rank, attempt.number - 1))
@@ -191,7 +191,7 @@ def _roles(
     here: RankPlan,
     world: MpiWorld,
     wiring: Wiring,
-    fabric: RankFabric,
+    transport: RankTransport,
     paths: RunPaths,
     attempt: AttemptPaths,
 ) -> Iterator[Role]:
@@ -202,7 +202,7 @@ def _roles(
 
         trains = any(role.name == "trainer" for role in here.roles)
         restored = read_restored(paths, attempt) if trains else None
-        learning = LearningRoles(made, wiring, fabric, world, restored=restored, restart=restart)
+        learning = LearningRoles(made, wiring, transport, world, restored=restored, restart=restart)
         makers = {
             "trainer": learning.trainer,
             "policy_server": learning.policy_server,

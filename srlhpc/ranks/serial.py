@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from srlhpc.comm.inproc import InProcessFabric
-from srlhpc.comm.transport import RankFabric
+from srlhpc.comm.inproc import InProcessTransport
+from srlhpc.comm.transport import RankTransport
 from srlhpc.data.layout import Layout
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.seeds import seed_of
@@ -47,11 +47,11 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     made = read_plan(paths, attempt, serial=True)
     restored = read_restored(paths, attempt)
     rank_of = {role.address: 0 for role in made.roles}
-    fabric = RankFabric(0, rank_of, InProcessFabric(), None)
-    wiring = Wiring(made, fabric)
+    transport = RankTransport(0, rank_of, InProcessTransport(), None)
+    wiring = Wiring(made, transport)
     seed, updates = made.spec.seed, int(restored["meta"]["updates"]) if restored is not None else 0
     seed_generators(seed_of(seed, "building", 0, updates))
-    learning = LearningRoles(made, wiring, fabric, None, restored=restored, restart=0)
+    learning = LearningRoles(made, wiring, transport, None, restored=restored, restart=0)
     trainers = [learning.trainer(role) for role in made.named("trainer")]
     servers = [learning.policy_server(role) for role in made.named("policy_server")]
     with ExitStack() as environments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
+from srlhpc.comm.channel import Inbox, Link, Outbox, Stream, Transport
 from srlhpc.comm.node.rows import Rows
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
 from srlhpc.plan.plan import Plan, RolePlan
@@ -62,43 +62,47 @@ class Wiring:
 
     Args:
         plan: of the run.
-        fabric: of this rank.
+        transport: of this rank.
     """
 
-    def __init__(self, plan: Plan, fabric: Fabric) -> None:
-        self._plan, self._fabric = plan, fabric
+    def __init__(self, plan: Plan, transport: Transport) -> None:
+        self._plan, self._transport = plan, transport
         self._block_outboxes: dict[tuple[int, int], Outbox] = {}
 
     # --- samples and inference -----------------------------------------------------------------------------------
 
     def seat_channels(self, actor: RolePlan, group: int, policy: str) -> SeatChannels:
         """The actor's ends for one group and policy."""
-        plan, fabric = self._plan, self._fabric
+        plan, transport = self._plan, self._transport
         server = plan.server_of(group, policy)
         channels = SeatChannels(
-            requests=fabric.outbox(
+            requests=transport.outbox(
                 plan.link(Stream.REQUESTS, actor, server, group, policy),
                 plan.request_layout(policy),
                 slots=_REQUEST_SLOTS,
             ),
-            replies=fabric.inbox([plan.link(Stream.REPLIES, server, actor, group, policy)], plan.reply_layout(policy)),
+            replies=transport.inbox(
+                [plan.link(Stream.REPLIES, server, actor, group, policy)], plan.reply_layout(policy)
+            ),
             blocks=None,
         )
         if plan.trainers(policy):
             trainer = plan.trainer_of(group, policy)
             channels.blocks = self._block_outbox(actor, trainer)
             if plan.needs_grants(policy):
-                channels.grant_requests = fabric.outbox(
+                channels.grant_requests = transport.outbox(
                     plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy), HEADER_ONLY, slots=1
                 )
-                channels.grants = fabric.inbox([plan.link(Stream.GRANTS, trainer, actor, group, policy)], HEADER_ONLY)
+                channels.grants = transport.inbox(
+                    [plan.link(Stream.GRANTS, trainer, actor, group, policy)], HEADER_ONLY
+                )
         return channels
 
     def _block_outbox(self, actor: RolePlan, trainer: RolePlan) -> Outbox:
         """One for all groups of the actor that feed the trainer."""
         key = (actor.address, trainer.address)
         if key not in self._block_outboxes:
-            self._block_outboxes[key] = self._fabric.outbox(
+            self._block_outboxes[key] = self._transport.outbox(
                 self._plan.pool_link(Stream.BLOCKS, actor, trainer),
                 self._plan.block_layout(trainer.policy or ""),
                 slots=self._plan.outbox_slots(actor, trainer),
@@ -110,17 +114,17 @@ class Wiring:
         plan, policy = self._plan, trainer.policy or ""
         actors = dict.fromkeys(actor for actor, _ in plan.groups_fed(trainer))
         links = [plan.pool_link(Stream.BLOCKS, actor, trainer) for actor in actors]
-        return self._fabric.inbox(links, plan.block_layout(policy), pool=plan.pool_slots(policy))
+        return self._transport.inbox(links, plan.block_layout(policy), pool=plan.pool_slots(policy))
 
     def grant_ends(self, trainer: RolePlan) -> tuple[Inbox, dict[int, Outbox]]:
         """The trainer's ends of grants: requests by group, and the outbox of each place in them."""
         plan, policy = self._plan, trainer.policy or ""
         groups = plan.groups_fed(trainer)
-        inbox = self._fabric.inbox(
+        inbox = self._transport.inbox(
             [plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy) for actor, group in groups], HEADER_ONLY
         )
         grants = {
-            place: self._fabric.outbox(
+            place: self._transport.outbox(
                 plan.link(Stream.GRANTS, trainer, actor, group, policy),
                 HEADER_ONLY,
                 slots=_AWAITED_SLOTS,
@@ -137,9 +141,9 @@ class Wiring:
         if not groups:
             return None
         links = _request_links(plan, server, policy, groups)
-        inbox = self._fabric.inbox(links, plan.request_layout(policy))
+        inbox = self._transport.inbox(links, plan.request_layout(policy))
         replies = {
-            place: self._fabric.outbox(link, plan.reply_layout(policy), slots=_AWAITED_SLOTS, synchronous=False)
+            place: self._transport.outbox(link, plan.reply_layout(policy), slots=_AWAITED_SLOTS, synchronous=False)
             for place, link in enumerate(_reply_links(plan, server, policy, groups))
         }
         return inbox, replies
@@ -150,8 +154,8 @@ class Wiring:
         """A rank's ends of the control stream."""
         plan = self._plan
         return (
-            self._fabric.outbox(plan.pool_link(Stream.REPORTS, spokesman, plan.coordinator), TEXT, slots=1),
-            self._fabric.inbox([plan.pool_link(Stream.COMMANDS, plan.coordinator, spokesman)], TEXT),
+            self._transport.outbox(plan.pool_link(Stream.REPORTS, spokesman, plan.coordinator), TEXT, slots=1),
+            self._transport.inbox([plan.pool_link(Stream.COMMANDS, plan.coordinator, spokesman)], TEXT),
         )
 
     def coordinator_ends(self) -> tuple[Inbox, dict[int, Outbox]]:
@@ -160,7 +164,7 @@ class Wiring:
         spokesmen = {rank.rank: role for rank in plan.ranks if (role := plan.spokesman(rank.rank)) is not None}
         links = [plan.pool_link(Stream.REPORTS, role, plan.coordinator) for role in spokesmen.values()]
         commands = {
-            rank: self._fabric.outbox(
+            rank: self._transport.outbox(
                 plan.pool_link(Stream.COMMANDS, plan.coordinator, role),
                 TEXT,
                 slots=_AWAITED_SLOTS,
@@ -168,14 +172,14 @@ class Wiring:
             )
             for rank, role in spokesmen.items()
         }
-        return self._fabric.inbox(links, TEXT, pool=min(64, 2 * len(links))), commands
+        return self._transport.inbox(links, TEXT, pool=min(64, 2 * len(links))), commands
 
     def part_outbox(self, trainer: RolePlan, slots: int) -> Outbox:
         """A first trainer's way for its part of a checkpoint; `slots` hold all of it."""
         link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
-        return self._fabric.outbox(link, CHUNK, slots=slots)
+        return self._transport.outbox(link, CHUNK, slots=slots)
 
     def part_inbox(self, trainer: RolePlan) -> Inbox:
         """The coordinator's end of it."""
         link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
-        return self._fabric.inbox([link], CHUNK, pool=2)
+        return self._transport.inbox([link], CHUNK, pool=2)

@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from srlhpc.comm.channel import Fabric, Inbox, Outbox
-from srlhpc.comm.mpi.world import MpiFabric, finalize_or_exit, start_mpi
+from srlhpc.comm.channel import Inbox, Outbox, Transport
+from srlhpc.comm.mpi.world import MpiTransport, finalize_or_exit, join_world
 from srlhpc.comm.node.links import share_links
 from srlhpc.comm.node.rows import Rows
 from tests.comm.scenarios import NUMBER, SENDERS, WIDE, links
@@ -78,15 +78,15 @@ def receive(inbox: Inbox) -> dict[str, object]:
 
 def main(way: str, folder: str) -> None:
     logging.basicConfig()
-    world = start_mpi(3, timeout_seconds=30)
+    world = join_world(3, timeout_seconds=30)
     rank_of = {address: address for address in range(3)}
     node = share_links(world, rank_of, [Rows(tuple(links()), WIDE, SLOTS)]) if way == "shared" else None
-    fabric: Fabric = MpiFabric(world.comm, rank_of) if node is None else node
+    transport: Transport = MpiTransport(world.comm, rank_of) if node is None else node
     if world.rank == 0:
-        result = receive(fabric.inbox(links(), WIDE, pool=POOL_SLOTS if way == "pool" else None))
+        result = receive(transport.inbox(links(), WIDE, pool=POOL_SLOTS if way == "pool" else None))
         Path(folder, "result.json").write_text(json.dumps(result))
     else:
-        outbox = fabric.outbox(links()[world.rank - 1], WIDE, slots=SLOTS)
+        outbox = transport.outbox(links()[world.rank - 1], WIDE, slots=SLOTS)
         (survive if world.rank == SURVIVOR else die)(outbox)
     finalize_or_exit(world, 0.5)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from srlhpc.comm.mpi.world import finalize_or_exit, start_mpi
+from srlhpc.comm.mpi.world import finalize_or_exit, join_world
 from srlhpc.comm.process_group import GroupReducer, SingleReducer, join_trainers
 from srlhpc.errors import ClusterError
 
@@ -60,7 +60,7 @@ def outlive(reducer: Reducer, rank: int) -> dict[str, Any]:
 
 def main(folder: str, trainers: int, what: str = "sum") -> None:
     host = f"node-{os.getpid()}" if what == "nodes" else None
-    world = start_mpi(trainers, host=host, timeout_seconds=60)
+    world = join_world(trainers, host=host, timeout_seconds=60)
     reducer = join_trainers(world, list(reversed(range(trainers))), torch.device("cpu"))
     result = (outlive if what == "die" else sum_and_agree)(reducer, world.rank)
     Path(folder, f"{world.rank}.json").write_text(json.dumps(result))

@@ -10,23 +10,23 @@ import sys
 import time
 from pathlib import Path
 
-from srlhpc.comm.inproc import InProcessFabric
-from srlhpc.comm.mpi.world import MpiFabric, finalize_or_exit, start_mpi
+from srlhpc.comm.inproc import InProcessTransport
+from srlhpc.comm.mpi.world import MpiTransport, finalize_or_exit, join_world
 from srlhpc.comm.node import links as node_links
-from srlhpc.comm.transport import RankFabric
+from srlhpc.comm.transport import RankTransport
 from tests.comm.scenarios import PLAYS, RECEIVER, SENDERS
-from tests.comm.shared_fabric import rows_of
+from tests.comm.shared_transport import rows_of
 
 
 def main(play: str, folder: str, memory: str) -> None:
-    world = start_mpi(3, timeout_seconds=30)
+    world = join_world(3, timeout_seconds=30)
     rank_of = {address: address for address in (RECEIVER, *SENDERS)}
     if memory == "refused" and world.rank == SENDERS[-1]:
         node_links._opened = lambda *_: None
     node = node_links.share_links(world, rank_of, rows_of(PLAYS[play])) if memory else None
     assert (node is not None) == (memory == "shared")
-    fabric = RankFabric(world.rank, rank_of, InProcessFabric(), MpiFabric(world.comm, rank_of), node)
-    role = PLAYS[play](fabric, world.rank)
+    transport = RankTransport(world.rank, rank_of, InProcessTransport(), MpiTransport(world.comm, rank_of), node)
+    role = PLAYS[play](transport, world.rank)
     while True:
         try:
             next(role)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from srlhpc.comm.channel import Link, Stream
-from srlhpc.comm.mpi.world import MpiFabric, MpiWorld, finalize_or_exit, start_mpi
+from srlhpc.comm.mpi.world import MpiTransport, MpiWorld, finalize_or_exit, join_world
 from srlhpc.comm.node.parameters import SharedSubscription, Succession
 from srlhpc.comm.node.window import share_on_node
 from srlhpc.comm.parameters import (
@@ -29,11 +29,11 @@ PATIENCE_SECONDS = 0.4
 STEP_SECONDS = 0.02
 
 
-def publish(fabric: MpiFabric) -> None:
+def publish(transport: MpiTransport) -> None:
     """Forgets rank 1 when it says that it will die, as the coordinator would tell, before it publishes again."""
-    ways = {s: fabric.outbox(Link(Stream.PARAMETERS, RECEIVER, s), parameter_layout(SIZE), slots=1) for s in SENDERS}
-    source = ParameterSource(SIZE, [fabric.inbox(links(Stream.PULLS), PULL_LAYOUT)], ways)
-    ends = [fabric.inbox([link], SMALL) for link in links(Stream.REPORTS)]
+    ways = {s: transport.outbox(Link(Stream.PARAMETERS, RECEIVER, s), parameter_layout(SIZE), slots=1) for s in SENDERS}
+    source = ParameterSource(SIZE, [transport.inbox(links(Stream.PULLS), PULL_LAYOUT)], ways)
+    ends = [transport.inbox([link], SMALL) for link in links(Stream.REPORTS)]
     version, due = 0, time.monotonic()
     while not ends[1].is_finished:
         for end in ends:
@@ -47,14 +47,16 @@ def publish(fabric: MpiFabric) -> None:
         time.sleep(50e-6)
 
 
-def subscribe(world: MpiWorld, fabric: MpiFabric, folder: str) -> None:
+def subscribe(world: MpiWorld, transport: MpiTransport, folder: str) -> None:
     share = share_on_node(world, SENDERS, SIZE)
     assert share is not None
     place = world.rank - 1
     upstream = LinkSubscription(
         SIZE,
-        fabric.outbox(links(Stream.PULLS)[place], PULL_LAYOUT, slots=1),
-        fabric.inbox([Link(Stream.PARAMETERS, RECEIVER, world.rank)], parameter_layout(SIZE), pool=SUBSCRIPTION_SLOTS),
+        transport.outbox(links(Stream.PULLS)[place], PULL_LAYOUT, slots=1),
+        transport.inbox(
+            [Link(Stream.PARAMETERS, RECEIVER, world.rank)], parameter_layout(SIZE), pool=SUBSCRIPTION_SLOTS
+        ),
     )
     rule = Succession(share.place, len(share.members), PATIENCE_SECONDS, time.monotonic)
     subscription = SharedSubscription(share.memory, share.place, upstream, SIZE, rule)
@@ -66,21 +68,21 @@ def subscribe(world: MpiWorld, fabric: MpiFabric, folder: str) -> None:
         time.sleep(50e-6)
     result = {"versions": versions, "torn": torn, "led": subscription.is_leading}
     Path(folder, f"{world.rank}.json").write_text(json.dumps(result))
-    for _ in say_last(fabric.outbox(links(Stream.REPORTS)[place], SMALL, slots=1)):
+    for _ in say_last(transport.outbox(links(Stream.REPORTS)[place], SMALL, slots=1)):
         time.sleep(50e-6)
     if world.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(folder: str) -> None:
-    world = start_mpi(3, host="source" if os.environ.get("PMI_RANK") == "0" else "node", timeout_seconds=30)
+    world = join_world(3, host="source" if os.environ.get("PMI_RANK") == "0" else "node", timeout_seconds=30)
     assert world.nodes == (0, 1, 1)
-    fabric = MpiFabric(world.comm, {address: address for address in range(3)})
+    transport = MpiTransport(world.comm, {address: address for address in range(3)})
     if world.rank == RECEIVER:
         assert share_on_node(world, SENDERS, SIZE) is None
-        publish(fabric)
+        publish(transport)
     else:
-        subscribe(world, fabric, folder)
+        subscribe(world, transport, folder)
     finalize_or_exit(world, 0.5)
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from srlhpc.comm.mpi.world import finalize_or_exit, start_mpi
+from srlhpc.comm.mpi.world import finalize_or_exit, join_world
 from srlhpc.errors import ClusterError
 
 
@@ -18,10 +18,10 @@ def complaint(error: BaseException | None) -> str:
 def main(folder: str) -> None:
     wrong_size = difference = None
     try:
-        start_mpi(9)
+        join_world(9)
     except ClusterError as error:
         wrong_size = error
-    world = start_mpi(3, host=f"node{int(os.environ.get('PMI_RANK', '0')) % 2}", timeout_seconds=30)
+    world = join_world(3, host=f"node{int(os.environ.get('PMI_RANK', '0')) % 2}", timeout_seconds=30)
     world.require_equal({"spec": "same"})
     try:
         world.require_equal({"spec": "same", "layout": str(world.rank == 2)})

@@ -1,4 +1,4 @@
-"""Small plays for three roles, 0 the receiver and 1 and 2 the senders, that run over any fabric.
+"""Small plays for three roles, 0 the receiver and 1 and 2 the senders, that run over any transport.
 
 A role is a generator that yields whenever it waits; what it returns must be JSON.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from srlhpc.comm.channel import Fabric, Inbox, Link, Message, Outbox, Stream
+from srlhpc.comm.channel import Inbox, Link, Message, Outbox, Stream, Transport
 from srlhpc.comm.parameters import (
     PULL_LAYOUT,
     SUBSCRIPTION_SLOTS,
@@ -21,7 +21,7 @@ from srlhpc.comm.parameters import (
 from srlhpc.data.layout import HEADER_BYTES, Field, Layout
 
 Role = Generator[None, None, Any]
-Play = Callable[[Fabric, int], Role]
+Play = Callable[[Transport, int], Role]
 
 RECEIVER, SENDERS = 0, (1, 2)
 NUMBER = 2
@@ -84,12 +84,12 @@ def numbers_by_sender(inbox: Inbox) -> Generator[None, None, dict[str, list[int]
 def order(layout: Layout, pool: int | None, count: int = 60) -> Play:
     """Full and short messages in turn; the receiver starts late."""
 
-    def play(fabric: Fabric, address: int) -> Role:
+    def play(transport: Transport, address: int) -> Role:
         if address == RECEIVER:
             for _ in range(20):
                 yield
-            return (yield from numbers_by_sender(fabric.inbox(links(), layout, pool=pool)))
-        outbox = fabric.outbox(links()[address - 1], layout, slots=3)
+            return (yield from numbers_by_sender(transport.inbox(links(), layout, pool=pool)))
+        outbox = transport.outbox(links()[address - 1], layout, slots=3)
         for number in range(count):
             message = yield from free_slot(outbox)
             message.header[NUMBER] = number
@@ -102,15 +102,15 @@ def order(layout: Layout, pool: int | None, count: int = 60) -> Play:
 def content(layout: Layout, pool: int | None) -> Play:
     """One message each, with numbers that depend on the sender; the receiver tells the sums."""
 
-    def play(fabric: Fabric, address: int) -> Role:
+    def play(transport: Transport, address: int) -> Role:
         if address != RECEIVER:
-            outbox = fabric.outbox(links()[address - 1], layout, slots=1)
+            outbox = transport.outbox(links()[address - 1], layout, slots=1)
             message = yield from free_slot(outbox)
             values = message.fields["values"]
             values[:] = np.arange(values.size) * address
             outbox.send(message)
             return (yield from say_last(outbox))
-        inbox, right = fabric.inbox(links(), layout, pool=pool), {}
+        inbox, right = transport.inbox(links(), layout, pool=pool), {}
         while not inbox.is_finished:
             inbox.poll()
             while (message := inbox.take()) is not None:
@@ -137,11 +137,11 @@ class Backpressure:
         self._layout = layout
         self._pool = pool
 
-    def __call__(self, fabric: Fabric, address: int) -> Role:
-        return (self._receive(fabric), self._send(fabric), iter_nothing())[address]
+    def __call__(self, transport: Transport, address: int) -> Role:
+        return (self._receive(transport), self._send(transport), iter_nothing())[address]
 
-    def _send(self, fabric: Fabric) -> Role:
-        outbox, go = fabric.outbox(self.FORTH, self._layout, slots=2), fabric.inbox([self.BACK], SMALL)
+    def _send(self, transport: Transport) -> Role:
+        outbox, go = transport.outbox(self.FORTH, self._layout, slots=2), transport.inbox([self.BACK], SMALL)
         sent = patience = 0
         while patience < self.PATIENCE_POLLS:
             patience += drain(go) or patience > 0
@@ -150,14 +150,14 @@ class Backpressure:
                 outbox.send(message)
                 sent += 1
             yield
-        told = fabric.outbox(self.TOLD, SMALL, slots=1)
+        told = transport.outbox(self.TOLD, SMALL, slots=1)
         told.send((yield from free_slot(told)))
         yield from say_last(outbox)
         return sent
 
-    def _receive(self, fabric: Fabric) -> Role:
-        inbox = fabric.inbox([self.FORTH], self._layout, pool=self._pool)
-        go, told = fabric.outbox(self.BACK, SMALL, slots=1), fabric.inbox([self.TOLD], SMALL)
+    def _receive(self, transport: Transport) -> Role:
+        inbox = transport.inbox([self.FORTH], self._layout, pool=self._pool)
+        go, told = transport.outbox(self.BACK, SMALL, slots=1), transport.inbox([self.TOLD], SMALL)
         first = yield from next_message(inbox)
         go.send((yield from free_slot(go)))
         while not told.poll():
@@ -176,10 +176,10 @@ def iter_nothing() -> Role:
     yield
 
 
-def ending(fabric: Fabric, address: int) -> Role:
+def ending(transport: Transport, address: int) -> Role:
     """Sender 1 has nothing to say; sender 2 says one message, and LAST twice."""
     if address == RECEIVER:
-        inbox = fabric.inbox(links(), SMALL)
+        inbox = transport.inbox(links(), SMALL)
         message = yield from next_message(inbox)
         before = inbox.is_finished
         inbox.release(message)
@@ -188,7 +188,7 @@ def ending(fabric: Fabric, address: int) -> Role:
             yield
         inbox.close()
         return [message.sender, before, inbox.take() is None]
-    outbox = fabric.outbox(links()[address - 1], SMALL, slots=1)
+    outbox = transport.outbox(links()[address - 1], SMALL, slots=1)
     if address == 2:
         outbox.send((yield from free_slot(outbox)))
     yield from say_last(outbox)
@@ -198,15 +198,15 @@ def ending(fabric: Fabric, address: int) -> Role:
 def forgetting(pool: int | None) -> Play:
     """Sender 2 says one message and never LAST; the receiver tells whether it was finished before it forgot it."""
 
-    def play(fabric: Fabric, address: int) -> Role:
+    def play(transport: Transport, address: int) -> Role:
         if address != RECEIVER:
-            outbox = fabric.outbox(links()[address - 1], SMALL, slots=1)
+            outbox = transport.outbox(links()[address - 1], SMALL, slots=1)
             outbox.send((yield from free_slot(outbox)))
             while not outbox.is_drained:
                 outbox.poll()
                 yield
             return (yield from say_last(outbox)) if address == 1 else None
-        inbox, received = fabric.inbox(links(), SMALL, pool=pool), 0
+        inbox, received = transport.inbox(links(), SMALL, pool=pool), 0
         for patience in range(10_000):
             received += drain(inbox)
             if received == len(SENDERS) and patience > 200:
@@ -226,15 +226,15 @@ def forgetting(pool: int | None) -> Play:
 def holding(pool: int | None) -> Play:
     """The receiver keeps both first messages while it waits, and looks at them again at the end."""
 
-    def play(fabric: Fabric, address: int) -> Role:
+    def play(transport: Transport, address: int) -> Role:
         if address != RECEIVER:
-            outbox = fabric.outbox(links()[address - 1], SMALL, slots=3)
+            outbox = transport.outbox(links()[address - 1], SMALL, slots=3)
             for number in range(3):
                 message = yield from free_slot(outbox)
                 message.fields["values"][:] = 10 * address + number
                 outbox.send(message)
             return (yield from say_last(outbox))
-        inbox = fabric.inbox(links(), SMALL, pool=pool)
+        inbox = transport.inbox(links(), SMALL, pool=pool)
         held = [(yield from next_message(inbox)), (yield from next_message(inbox))]
         expected = [message.fields["values"].tolist() for message in held]
         for _ in range(200):
@@ -249,16 +249,16 @@ def holding(pool: int | None) -> Play:
     return play
 
 
-def places(fabric: Fabric, address: int) -> Role:
+def places(transport: Transport, address: int) -> Role:
     """Two links from each sender; the slot of a message is the place of its link."""
     ways = [Link(Stream.REQUESTS, sender, RECEIVER, index) for sender in SENDERS for index in (0, 7)]
     if address == RECEIVER:
-        inbox, found = fabric.inbox(ways, SMALL), {}
+        inbox, found = transport.inbox(ways, SMALL), {}
         for _ in ways:
             message = yield from next_message(inbox)
             found[str(message.slot)] = int(message.header[NUMBER])
         return found
-    outboxes = [fabric.outbox(way, SMALL, slots=1) for way in ways if way.source == address]
+    outboxes = [transport.outbox(way, SMALL, slots=1) for way in ways if way.source == address]
     for place, outbox in enumerate(outboxes):
         message = yield from free_slot(outbox)
         message.header[NUMBER] = 2 * (address - 1) + place
@@ -270,11 +270,11 @@ def places(fabric: Fabric, address: int) -> Role:
     return None
 
 
-def abandoning(fabric: Fabric, address: int) -> Role:
+def abandoning(transport: Transport, address: int) -> Role:
     """Nobody receives; the sender gives up."""
     if address != 1:
         return None
-    outbox = fabric.outbox(links()[0], WIDE, slots=2)
+    outbox = transport.outbox(links()[0], WIDE, slots=2)
     for _ in range(2):
         outbox.send((yield from free_slot(outbox)))
     for _ in range(50):
@@ -285,20 +285,20 @@ def abandoning(fabric: Fabric, address: int) -> Role:
     return [before, outbox.acquire() is None, outbox.is_drained, outbox.send_last()]
 
 
-def parameters(fabric: Fabric, address: int) -> Role:
+def parameters(transport: Transport, address: int) -> Role:
     """The source publishes 20 versions of a constant vector; both subscribers tell what they saw."""
     size, last = 1000, 19
     pulls, answers = links(Stream.PULLS), [Link(Stream.PARAMETERS, RECEIVER, s) for s in SENDERS]
     layout = parameter_layout(size)
     if address == RECEIVER:
-        ways = {link.destination: fabric.outbox(link, layout, slots=1) for link in answers}
-        source = ParameterSource(size, [fabric.inbox(pulls, PULL_LAYOUT)], ways)
+        ways = {link.destination: transport.outbox(link, layout, slots=1) for link in answers}
+        source = ParameterSource(size, [transport.inbox(pulls, PULL_LAYOUT)], ways)
         for version in range(last + 1):
             source.publish(version, lambda vector, version=version: vector.fill(version))
             for _ in range(5):
                 source.poll()
                 yield
-        done = fabric.inbox(links(Stream.REPORTS), SMALL)
+        done = transport.inbox(links(Stream.REPORTS), SMALL)
         while not done.is_finished:
             source.poll()
             done.poll()
@@ -306,8 +306,8 @@ def parameters(fabric: Fabric, address: int) -> Role:
         return None
     subscription = LinkSubscription(
         size,
-        fabric.outbox(pulls[address - 1], PULL_LAYOUT, slots=1),
-        fabric.inbox([answers[address - 1]], layout, pool=SUBSCRIPTION_SLOTS),
+        transport.outbox(pulls[address - 1], PULL_LAYOUT, slots=1),
+        transport.inbox([answers[address - 1]], layout, pool=SUBSCRIPTION_SLOTS),
     )
     seen = []
     while subscription.version < last:
@@ -315,7 +315,7 @@ def parameters(fabric: Fabric, address: int) -> Role:
             assert (subscription.vector == subscription.version).all()
             seen.append(subscription.version)
         yield
-    yield from say_last(fabric.outbox(links(Stream.REPORTS)[address - 1], SMALL, slots=1))
+    yield from say_last(transport.outbox(links(Stream.REPORTS)[address - 1], SMALL, slots=1))
     return seen
 
 
@@ -339,9 +339,9 @@ PLAYS: dict[str, Play] = {
 }
 
 
-def run_in_process(play: Play, fabric: Fabric, rounds: int = 100_000) -> dict[int, Any]:
+def run_in_process(play: Play, transport: Transport, rounds: int = 100_000) -> dict[int, Any]:
     """All roles in turn, until all have ended; what each returned."""
-    roles = {address: play(fabric, address) for address in (RECEIVER, *SENDERS)}
+    roles = {address: play(transport, address) for address in (RECEIVER, *SENDERS)}
     results: dict[int, Any] = {}
     for _ in range(rounds):
         for address, role in list(roles.items()):

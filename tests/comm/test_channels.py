@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from tests.comm.launching import run_ranks
 from tests.comm.scenarios import PLAYS, RECEIVER, SENDERS, run_in_process
-from tests.comm.shared_fabric import SharedRowsFabric, rows_of
+from tests.comm.shared_transport import SharedRowsFabric, rows_of
 
 Perform = Callable[[str], dict[int, Any]]
 
@@ -33,7 +33,7 @@ def perform(request: pytest.FixtureRequest, tmp_path: Path) -> Perform:
         return {rank: json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (RECEIVER, *SENDERS)}
 
     def in_process(play: str) -> dict[int, Any]:
-        return run_in_process(PLAYS[play], InProcessFabric())
+        return run_in_process(PLAYS[play], InProcessTransport())
 
     def in_shared_memory(play: str) -> dict[int, Any]:
         return run_in_process(PLAYS[play], SharedRowsFabric(rows_of(PLAYS[play])))

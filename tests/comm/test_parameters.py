@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from srlhpc.comm.channel import Link, Message, Outbox, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.parameters import (
     NO_VERSION,
     PULL_LAYOUT,
@@ -35,19 +35,19 @@ class Network:
     """A source and two subscribers, 1 and 2, in one process."""
 
     def __init__(self) -> None:
-        fabric, layout = InProcessFabric(), parameter_layout(SIZE)
+        transport, layout = InProcessTransport(), parameter_layout(SIZE)
         pulls = {address: Link(Stream.PULLS, address, SOURCE) for address in (1, 2)}
         ways = {address: Link(Stream.PARAMETERS, SOURCE, address) for address in (1, 2)}
         self.source = ParameterSource(
             SIZE,
-            [fabric.inbox(list(pulls.values()), PULL_LAYOUT)],
-            {address: fabric.outbox(way, layout, slots=1) for address, way in ways.items()},
+            [transport.inbox(list(pulls.values()), PULL_LAYOUT)],
+            {address: transport.outbox(way, layout, slots=1) for address, way in ways.items()},
         )
         self.subscribers = {
             address: LinkSubscription(
                 SIZE,
-                fabric.outbox(pulls[address], PULL_LAYOUT, slots=1),
-                fabric.inbox([ways[address]], layout, pool=SUBSCRIPTION_SLOTS),
+                transport.outbox(pulls[address], PULL_LAYOUT, slots=1),
+                transport.inbox([ways[address]], layout, pool=SUBSCRIPTION_SLOTS),
             )
             for address in (1, 2)
         }
@@ -100,11 +100,11 @@ class Lazy(Outbox):
 
 
 def test_parameters_are_under_way_until_they_have_arrived() -> None:
-    fabric, layout, way = InProcessFabric(), parameter_layout(SIZE), Link(Stream.PARAMETERS, SOURCE, 1)
+    transport, layout, way = InProcessTransport(), parameter_layout(SIZE), Link(Stream.PARAMETERS, SOURCE, 1)
     pull = Link(Stream.PULLS, 1, SOURCE)
-    outbox = Lazy(fabric.outbox(way, layout, slots=1))
-    source = ParameterSource(SIZE, [fabric.inbox([pull], PULL_LAYOUT)], {1: outbox})
-    pulls, parameters = fabric.outbox(pull, PULL_LAYOUT, slots=1), fabric.inbox([way], layout, pool=1)
+    outbox = Lazy(transport.outbox(way, layout, slots=1))
+    source = ParameterSource(SIZE, [transport.inbox([pull], PULL_LAYOUT)], {1: outbox})
+    pulls, parameters = transport.outbox(pull, PULL_LAYOUT, slots=1), transport.inbox([way], layout, pool=1)
     subscriber = LinkSubscription(SIZE, pulls, parameters)
     subscriber.poll()
     source.publish(0, filled(7))

@@ -15,7 +15,7 @@ from srlhpc.plan.table import memory_bytes, plan_table
 from srlhpc.ranks.wiring import Wiring, inference_rows
 from srlhpc.specs.experiment import ExperimentSpec
 from tests.launch.making_runs import settings
-from tests.launch.recording_fabric import RecordingFabric
+from tests.launch.recording_transport import RecordingTransport
 from tests.scripted import scripted_spaces
 
 ALONE = scripted_spaces({"agent": ("agent",)})
@@ -145,8 +145,8 @@ def test_every_link_has_two_ends_with_one_layout(kind: str, lag: int | None) -> 
     job = two_policies(actors=actors(kind, ranks=3, ring=2), trainers={"ranks": 2})
     job["policies"] = {name: policy | {"max_policy_lag": lag} for name, policy in job["policies"].items()}
     plan = made(TAG, **job)
-    fabric = RecordingFabric()
-    wiring = Wiring(plan, fabric)
+    transport = RecordingTransport()
+    wiring = Wiring(plan, transport)
     for role in plan.roles:
         WIRES[role.name](plan, role, wiring)
     for rank in plan.ranks[1:]:
@@ -154,14 +154,19 @@ def test_every_link_has_two_ends_with_one_layout(kind: str, lag: int | None) -> 
         assert spokesman is not None
         wiring.reporter_ends(spokesman)
     wiring.coordinator_ends()
-    assert fabric.outboxes == fabric.inboxes
-    assert {link.stream for link in fabric.outboxes} >= {Stream.BLOCKS, Stream.REQUESTS, Stream.REPLIES, Stream.REPORTS}
+    assert transport.outboxes == transport.inboxes
+    assert {link.stream for link in transport.outboxes} >= {
+        Stream.BLOCKS,
+        Stream.REQUESTS,
+        Stream.REPLIES,
+        Stream.REPORTS,
+    }
     rank_of = {role.address: role.rank for role in plan.roles}
     for here in (set(rank_of.values()), {1, 5}, {3, 4, 6, 7}):
         described = {link: rows.layout.digest for rows in inference_rows(plan, here) for link in rows.links}
         assert described == {
             link: digest
-            for link, digest in fabric.outboxes.items()
+            for link, digest in transport.outboxes.items()
             if link.stream in (Stream.REQUESTS, Stream.REPLIES)
             and rank_of[link.source] != rank_of[link.destination]
             and {rank_of[link.source], rank_of[link.destination]} <= here

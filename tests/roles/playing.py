@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.protocol import HEADER_ONLY, GrantHeader
 from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, block_layout, reply_layout, request_layout
 from srlhpc.environment import ArraySpec, Environment
@@ -117,7 +117,7 @@ class Play:
 
     def __init__(self, environment: Environment, **seats: Mapping[str, Any]) -> None:
         self.environment = environment
-        self._fabric = InProcessFabric()
+        self._transport = InProcessTransport()
         self.seats = {name: self._seat(index, **chosen) for index, (name, chosen) in enumerate(seats.items())}
         recorders = {name: (seat.kind, seat.recorder) for name, seat in self.seats.items()}
         self.group = Group(7, environment, recorders, seed=lambda start: start)
@@ -163,18 +163,20 @@ class Play:
         copies = self.environment.copies
         request, reply = request_layout(shapes, copies, len(agents)), reply_layout(shapes, copies, len(agents))
         ways = {stream: self._link(stream, index) for stream in Stream}
-        fabric = self._fabric
+        transport = self._transport
         channels = SeatChannels(
-            fabric.outbox(ways[Stream.REQUESTS], request, slots=1), fabric.inbox([ways[Stream.REPLIES]], reply), None
+            transport.outbox(ways[Stream.REQUESTS], request, slots=1),
+            transport.inbox([ways[Stream.REPLIES]], reply),
+            None,
         )
         blocks = None
         if trained:
             block = block_layout(shapes, records, copies, len(trained), chunks)
-            channels.blocks = fabric.outbox(ways[Stream.BLOCKS], block, slots=2)
-            blocks = fabric.inbox([ways[Stream.BLOCKS]], block, pool=1)
+            channels.blocks = transport.outbox(ways[Stream.BLOCKS], block, slots=2)
+            blocks = transport.inbox([ways[Stream.BLOCKS]], block, pool=1)
         if strict:
-            channels.grant_requests = fabric.outbox(ways[Stream.GRANT_REQUESTS], HEADER_ONLY, slots=1)
-            channels.grants = fabric.inbox([ways[Stream.GRANTS]], HEADER_ONLY)
+            channels.grant_requests = transport.outbox(ways[Stream.GRANT_REQUESTS], HEADER_ONLY, slots=1)
+            channels.grants = transport.inbox([ways[Stream.GRANTS]], HEADER_ONLY)
         recorder = SeatRecorder(
             7, channels, agents=tuple(agents), trained=trained, kind_agents=len(shape.agents), records=records,
             burn_in=burn_in, chunks=chunks, outputs=("value",), recurrent=recurrent,
@@ -182,11 +184,11 @@ class Play:
         return Seat(
             kind,
             recorder,
-            fabric.inbox([ways[Stream.REQUESTS]], request),
-            fabric.outbox(ways[Stream.REPLIES], reply, slots=2),
+            transport.inbox([ways[Stream.REQUESTS]], request),
+            transport.outbox(ways[Stream.REPLIES], reply, slots=2),
             blocks,
-            fabric.inbox([ways[Stream.GRANT_REQUESTS]], HEADER_ONLY) if strict else None,
-            fabric.outbox(ways[Stream.GRANTS], HEADER_ONLY, slots=2) if strict else None,
+            transport.inbox([ways[Stream.GRANT_REQUESTS]], HEADER_ONLY) if strict else None,
+            transport.outbox(ways[Stream.GRANTS], HEADER_ONLY, slots=2) if strict else None,
             np.zeros((copies, len(agents)), np.float32),
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from srlhpc.comm.channel import Link, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.protocol import TEXT, TEXT_BYTES, Command, Report, read_text, write_text
 from srlhpc.roles.reporter import CoordinatorSilentError, Reporter
 from srlhpc.roles.role import Role
@@ -61,15 +61,15 @@ class Rank:
         self.now = 0.0
         self.stacks: list[float] = []
         self.role = FakeRole()
-        fabric = InProcessFabric()
+        transport = InProcessTransport()
         reports, commands = Link(Stream.REPORTS, 4, 0), Link(Stream.COMMANDS, 0, 4)
-        self._reports = fabric.inbox([reports], TEXT, pool=2)
-        self._commands = fabric.outbox(commands, TEXT, slots=2)
+        self._reports = transport.inbox([reports], TEXT, pool=2)
+        self._commands = transport.outbox(commands, TEXT, slots=2)
         self.reporter = Reporter(
             2,
             [self.role],
-            fabric.outbox(reports, TEXT, slots=1),
-            fabric.inbox([commands], TEXT),
+            transport.outbox(reports, TEXT, slots=1),
+            transport.inbox([commands], TEXT),
             addresses={1: (1, 2), 3: (5,)},
             interval_seconds=interval_seconds,
             silence_seconds=60.0,
@@ -238,16 +238,16 @@ def test_stacks_are_written_once_when_they_are_asked_for() -> None:
 
 
 def test_report_that_does_not_fit_is_refused() -> None:
-    fabric, link = InProcessFabric(), Link(Stream.REPORTS, 1, 0)
-    message = fabric.outbox(link, TEXT, slots=1).acquire()
+    transport, link = InProcessTransport(), Link(Stream.REPORTS, 1, 0)
+    message = transport.outbox(link, TEXT, slots=1).acquire()
     assert message is not None
     with pytest.raises(OverflowError, match="Report of"):
         write_text(message, Report(1, "x" * TEXT_BYTES, 1))
 
 
 def test_text_comes_back() -> None:
-    fabric, link = InProcessFabric(), Link(Stream.REPORTS, 1, 0)
-    message = fabric.outbox(link, TEXT, slots=1).acquire()
+    transport, link = InProcessTransport(), Link(Stream.REPORTS, 1, 0)
+    message = transport.outbox(link, TEXT, slots=1).acquire()
     assert message is not None
     report = Report(1, "hôte", 2, episodes=[{"return": 0.1}])
     write_text(message, report)

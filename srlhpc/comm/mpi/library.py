@@ -1,4 +1,4 @@
-"""mpi4py, told to leave initialisation and finalisation to `start_mpi` and `finalize_or_exit`."""
+"""mpi4py, told to leave initialisation and finalisation to `join_world` and `finalize_or_exit`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ mpi4py.rc.finalize = False
 from mpi4py import MPI as MPI  # noqa: E402
 
 
-def begin_mpi() -> None:
+def init_mpi() -> None:
     """Starts MPI in this process, if it has not started."""
     if not MPI.Is_initialized():
         os.environ.update(transport_settings(MPI.Get_library_version(), os.environ))

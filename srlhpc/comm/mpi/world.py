@@ -1,4 +1,4 @@
-"""The MPI world: start it, check it, leave it; and the fabric whose links go from rank to rank.
+"""The MPI world: start it, check it, leave it; and the transport whose links go from rank to rank.
 
 No rank blocks inside MPI: a blocked receive spins a core and never runs Python's signal handlers.
 """
@@ -21,9 +21,9 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox, Stream
+from srlhpc.comm.channel import Inbox, Link, Outbox, Stream, Transport
 from srlhpc.comm.mpi.inbox import MpiRowInbox
-from srlhpc.comm.mpi.library import MPI, begin_mpi
+from srlhpc.comm.mpi.library import MPI, init_mpi
 from srlhpc.comm.mpi.outbox import MpiOutbox
 from srlhpc.comm.mpi.pool import MpiPoolInbox
 from srlhpc.data.layout import Layout
@@ -97,7 +97,7 @@ class MpiWorld:
         return text.tobytes().rstrip(b"\0").decode(errors="replace")
 
 
-def start_mpi(
+def join_world(
     expected_size: int, *, rank: int | None = None, host: str | None = None, timeout_seconds: float = 300.0
 ) -> MpiWorld:
     """Initialises MPI and meets all other ranks.
@@ -112,7 +112,7 @@ def start_mpi(
         WorldSizeError: the world has another size.
         ClusterError: some rank did not come.
     """
-    begin_mpi()
+    init_mpi()
     size = MPI.COMM_WORLD.Get_size()
     if size != expected_size:
         if size == 1:
@@ -204,7 +204,7 @@ def _all_leave(world: MpiWorld, timeout_seconds: float) -> bool:
     return True
 
 
-class MpiFabric(Fabric):
+class MpiTransport(Transport):
     """Links between ranks.
 
     It keeps every end that it made, since MPI writes into their memory for as long as something is posted.

@@ -16,7 +16,7 @@ from srlhpc.comm.fence import node_fence
 from srlhpc.comm.mpi.library import MPI
 from srlhpc.comm.mpi.world import RENDEZVOUS_TAG, MpiWorld, wait
 from srlhpc.comm.node.rows import RowMemory, Rows
-from srlhpc.comm.node.transport import NodeFabric
+from srlhpc.comm.node.transport import NodeTransport
 from srlhpc.errors import ClusterError
 
 log = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ _PAUSE_SECONDS = 10e-3
 
 def share_links(
     world: MpiWorld, rank_of: Mapping[int, int], all_rows: Sequence[Rows], timeout_seconds: float = 300.0
-) -> NodeFabric | None:
-    """The fabric of those links whose ends are on different ranks of this node.
+) -> NodeTransport | None:
+    """The transport of those links whose ends are on different ranks of this node.
 
     None where there are none here, or where the node's ranks cannot share memory (containers, too little memory).
     Collective over the node's ranks that are ends of such links; other ranks may leave the call out.
@@ -57,7 +57,7 @@ def share_links(
             f"{size_bytes / 2**20:.1f} MiB of memory" if buffer is not None else "MPI, for memory cannot be shared here"
         )
         log.info("%d ranks of this node exchange requests and replies through %s", len(ends), how)
-    return None if buffer is None else NodeFabric(here, buffer, node_fence())
+    return None if buffer is None else NodeTransport(here, buffer, node_fence())
 
 
 def _on_node(world: MpiWorld, rank_of: Mapping[int, int], rows: Rows) -> Rows:

@@ -1,4 +1,4 @@
-"""The fabric of links between ranks that share memory. Free of MPI."""
+"""The transport of links between ranks that share memory. Free of MPI."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox
+from srlhpc.comm.channel import Inbox, Link, Outbox, Transport
 from srlhpc.comm.fence import Fence
 from srlhpc.comm.node.rows import RowMemory, Rows, SharedOutbox, SharedRowInbox
 from srlhpc.data.layout import Layout
 
 
-class NodeFabric(Fabric):
+class NodeTransport(Transport):
     """Links in shared memory, all described beforehand.
 
     Args:

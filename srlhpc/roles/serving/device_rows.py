@@ -32,7 +32,7 @@ class Rows(ABC):
         """Arrays `[N, ...]` that hold until the next batch, floats as float32. All that was queued before has ended."""
 
 
-class HostRows(Rows):
+class HostDeviceRows(Rows):
     """The device is the CPU: rows stay where they are."""
 
     def computing(self) -> AbstractContextManager[object]:
@@ -72,7 +72,7 @@ class CudaQueue(Queue):
         self._stream.synchronize()
 
 
-class QueuedRows(Rows):
+class QueuedDeviceRows(Rows):
     """The device works through a queue: rows pass through pinned memory, and the host waits once a batch.
 
     That wait is also what lets the memory be used again.
@@ -113,7 +113,7 @@ class QueuedRows(Rows):
 
 def rows_of(device: torch.device, most: int) -> Rows:
     """The way to a device for at most so many rows."""
-    return QueuedRows(device, most, CudaQueue(device)) if device.type == "cuda" else HostRows()
+    return QueuedDeviceRows(device, most, CudaQueue(device)) if device.type == "cuda" else HostDeviceRows()
 
 
 def _narrow(tensor: Tensor) -> Tensor:

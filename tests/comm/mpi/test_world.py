@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from srlhpc.comm.channel import Link, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.mpi.world import _check_size, _Tags, _wrong_size
-from srlhpc.comm.transport import RankFabric
+from srlhpc.comm.transport import RankTransport
 from srlhpc.data.layout import Field, Layout
 from srlhpc.errors import UserError
 from tests.comm.launching import run_ranks
@@ -57,10 +57,10 @@ def test_world_of_the_wrong_size_names_the_remedy(library: str, remedy: str) -> 
 
 
 def test_link_that_stays_on_the_rank_goes_in_process() -> None:
-    local, remote = InProcessFabric(), InProcessFabric()
-    fabric = RankFabric(0, ROLES, local, remote)
+    local, remote = InProcessTransport(), InProcessTransport()
+    transport = RankTransport(0, ROLES, local, remote)
     link = Link(Stream.BLOCKS, 0, 1)
-    outbox, inbox = fabric.outbox(link, LAYOUT, slots=1), local.inbox([link], LAYOUT)
+    outbox, inbox = transport.outbox(link, LAYOUT, slots=1), local.inbox([link], LAYOUT)
     message = outbox.acquire()
     assert message is not None
     outbox.send(message)
@@ -68,10 +68,10 @@ def test_link_that_stays_on_the_rank_goes_in_process() -> None:
 
 
 def test_link_to_another_rank_goes_over_mpi() -> None:
-    local, remote = InProcessFabric(), InProcessFabric()
-    fabric = RankFabric(0, ROLES, local, remote)
+    local, remote = InProcessTransport(), InProcessTransport()
+    transport = RankTransport(0, ROLES, local, remote)
     link = Link(Stream.BLOCKS, 0, 2)
-    outbox, inbox = fabric.outbox(link, LAYOUT, slots=1), remote.inbox([link], LAYOUT)
+    outbox, inbox = transport.outbox(link, LAYOUT, slots=1), remote.inbox([link], LAYOUT)
     message = outbox.acquire()
     assert message is not None
     outbox.send(message)
@@ -79,9 +79,9 @@ def test_link_to_another_rank_goes_over_mpi() -> None:
 
 
 def test_inbox_of_links_from_here_and_from_elsewhere_is_refused() -> None:
-    fabric = RankFabric(0, ROLES, InProcessFabric(), InProcessFabric())
+    transport = RankTransport(0, ROLES, InProcessTransport(), InProcessTransport())
     with pytest.raises(AssertionError, match="make two"):
-        fabric.inbox([Link(Stream.BLOCKS, 1, 0), Link(Stream.BLOCKS, 2, 0)], LAYOUT)
+        transport.inbox([Link(Stream.BLOCKS, 1, 0), Link(Stream.BLOCKS, 2, 0)], LAYOUT)
 
 
 @pytest.mark.mpi

@@ -6,10 +6,10 @@ import numpy as np
 
 from srlhpc.comm.channel import Flags, Header, Inbox, Link, Outbox, Stream
 from srlhpc.comm.fence import Fence
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.node.rows import RowMemory, Rows, SharedOutbox, SharedRowInbox
-from srlhpc.comm.node.transport import NodeFabric
-from srlhpc.comm.transport import RankFabric
+from srlhpc.comm.node.transport import NodeTransport
+from srlhpc.comm.transport import RankTransport
 from srlhpc.data.layout import Field, Layout
 
 LAYOUT = Layout.of([Field("x", (2,), "int64")])
@@ -22,10 +22,10 @@ def memory_of(rows: Rows) -> RowMemory:
     return RowMemory(rows, buffer[-buffer.ctypes.data % 64 :])
 
 
-def node_fabric(links: tuple[Link, ...]) -> NodeFabric:
+def node_fabric(links: tuple[Link, ...]) -> NodeTransport:
     rows = Rows(links, LAYOUT, SLOTS)
     buffer = np.zeros(RowMemory.size_bytes(rows) + 64, np.uint8)
-    return NodeFabric([rows], buffer[-buffer.ctypes.data % 64 :], None)
+    return NodeTransport([rows], buffer[-buffer.ctypes.data % 64 :], None)
 
 
 def say(outbox: Outbox, number: int) -> None:
@@ -126,9 +126,9 @@ def test_what_landed_of_a_forgotten_sender_is_taken_and_nothing_more() -> None:
 
 def test_links_of_two_ways_make_one_inbox_with_the_places_of_all() -> None:
     shared = (LINKS[0], LINKS[2])
-    node, remote = node_fabric(shared), InProcessFabric()
-    fabric = RankFabric(0, {0: 0, 1: 1, 2: 2}, InProcessFabric(), remote, node)
-    inbox = fabric.inbox(LINKS, LAYOUT)
+    node, remote = node_fabric(shared), InProcessTransport()
+    transport = RankTransport(0, {0: 0, 1: 1, 2: 2}, InProcessTransport(), remote, node)
+    inbox = transport.inbox(LINKS, LAYOUT)
     outboxes = [
         node.outbox(link, LAYOUT, slots=SLOTS) if link in shared else remote.outbox(link, LAYOUT, slots=SLOTS)
         for link in LINKS

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.protocol import CHUNK, TEXT, Command, Report, read_text, write_text
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.full_disk import Reserve
@@ -72,20 +72,20 @@ class Coordinating:
         self.folder = folder
         for name in ("exits", "failures", "pulses", "control", "checkpoints"):
             (folder / name).mkdir(parents=True)
-        fabric = InProcessFabric()
+        transport = InProcessTransport()
         reports = {rank: Link(Stream.REPORTS, rank, 0) for rank in LABELS}
         commands = {rank: Link(Stream.COMMANDS, 0, rank) for rank in LABELS}
         self.ranks = {
-            rank: Rank(rank, fabric.outbox(reports[rank], TEXT, slots=1), fabric.inbox([commands[rank]], TEXT))
+            rank: Rank(rank, transport.outbox(reports[rank], TEXT, slots=1), transport.inbox([commands[rank]], TEXT))
             for rank in LABELS
         }
         part = Link(Stream.PARTS, TRAINER, 0)
-        self.part_sender = PartSender(fabric.outbox(part, CHUNK, slots=2))
+        self.part_sender = PartSender(transport.outbox(part, CHUNK, slots=2))
         self.progress = Progress("default", 4, self.now, restored, is_evaluated=is_evaluated)
         self.checkpoints = CheckpointFolder(folder / "checkpoints")
         self.checkpointing = Checkpointing(
             self.checkpoints,
-            {"default": PartReceiver(fabric.inbox([part], CHUNK, pool=2))},
+            {"default": PartReceiver(transport.inbox([part], CHUNK, pool=2))},
             lambda: self.progress.to_meta(self.now),
             score=lambda: self.progress.score,
             roles_state=None,
@@ -111,8 +111,8 @@ class Coordinating:
                 folder,
                 in_thread=False,
             ),
-            fabric.inbox(list(reports.values()), TEXT, pool=6),
-            {rank: fabric.outbox(link, TEXT, slots=2, synchronous=False) for rank, link in commands.items()},
+            transport.inbox(list(reports.values()), TEXT, pool=6),
+            {rank: transport.outbox(link, TEXT, slots=2, synchronous=False) for rank, link in commands.items()},
             Liveness(self.records, folder / "exits", folder / "failures", pulses=folder / "pulses"),
             self.progress,
             self.checkpointing,

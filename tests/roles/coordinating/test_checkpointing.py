@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from srlhpc.comm.channel import Link, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.protocol import CHUNK, CHUNK_BYTES
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.checkpoint_entries import Tree
@@ -21,8 +21,8 @@ from srlhpc.roles.coordinating.checkpointing import Checkpointing
 
 
 def ends(source: int = 1, *, slots: int = 4) -> tuple[PartSender, PartReceiver]:
-    fabric, link = InProcessFabric(), Link(Stream.PARTS, source, 0)
-    return PartSender(fabric.outbox(link, CHUNK, slots=slots)), PartReceiver(fabric.inbox([link], CHUNK, pool=2))
+    transport, link = InProcessTransport(), Link(Stream.PARTS, source, 0)
+    return PartSender(transport.outbox(link, CHUNK, slots=slots)), PartReceiver(transport.inbox([link], CHUNK, pool=2))
 
 
 def part(updates: int) -> dict[str, Any]:

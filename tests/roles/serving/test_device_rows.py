@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 import torch
 
-from srlhpc.roles.serving.device_rows import HostRows, QueuedRows, Rows, rows_of
+from srlhpc.roles.serving.device_rows import HostDeviceRows, QueuedDeviceRows, Rows, rows_of
 from tests.roles.queues import CountingQueue
 
 
-def queued() -> QueuedRows:
-    return QueuedRows(torch.device("cpu"), 6, CountingQueue())
+def queued() -> QueuedDeviceRows:
+    return QueuedDeviceRows(torch.device("cpu"), 6, CountingQueue())
 
 
-@pytest.mark.parametrize("rows", [HostRows(), queued()], ids=["host", "queued"])
+@pytest.mark.parametrize("rows", [HostDeviceRows(), queued()], ids=["host", "queued"])
 def test_parts_become_rows_one_after_the_other(rows: Rows) -> None:
     parts = [np.array([[1, 2], [3, 4]]), np.array([[5, 6]])]
     assert rows.to_device("obs", parts).tolist() == [[1, 2], [3, 4], [5, 6]]
     assert rows.to_device("obs", parts[1:]).tolist() == [[5, 6]]
 
 
-@pytest.mark.parametrize("rows", [HostRows(), queued()], ids=["host", "queued"])
+@pytest.mark.parametrize("rows", [HostDeviceRows(), queued()], ids=["host", "queued"])
 def test_answers_keep_integers_and_widen_short_floats(rows: Rows) -> None:
     arrays = rows.to_host({"actions": torch.tensor([3, 4]), "value": torch.tensor([0.5], dtype=torch.bfloat16)})
     assert (arrays["actions"].dtype, arrays["actions"].tolist()) == (np.int64, [3, 4])
@@ -30,7 +30,7 @@ def test_answers_keep_integers_and_widen_short_floats(rows: Rows) -> None:
 
 def test_queue_is_waited_for_once_a_batch_whatever_it_answers() -> None:
     queue = CountingQueue()
-    rows = QueuedRows(torch.device("cpu"), 6, queue)
+    rows = QueuedDeviceRows(torch.device("cpu"), 6, queue)
     rows.to_host({name: torch.zeros(4) for name in ("actions", "log_probs", "value")})
     assert queue.finished == 1
 
@@ -44,4 +44,4 @@ def test_memory_is_that_of_the_batch_before() -> None:
 
 
 def test_cpu_needs_no_queue() -> None:
-    assert isinstance(rows_of(torch.device("cpu"), 6), HostRows)
+    assert isinstance(rows_of(torch.device("cpu"), 6), HostDeviceRows)

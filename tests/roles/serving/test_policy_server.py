@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.parameters import LocalSubscription, ParameterSource
 from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, reply_layout, request_layout
 from srlhpc.environment import ArraySpec
 from srlhpc.policies import mlp
 from srlhpc.policies.policy import Policy
-from srlhpc.roles.serving.device_rows import QueuedRows, Rows
+from srlhpc.roles.serving.device_rows import QueuedDeviceRows, Rows
 from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.roles.counting_policy import KIND, CountingPolicy
@@ -47,20 +47,20 @@ class Served:
         network: Network | None = None,
         device: str = "cpu",
     ) -> None:
-        fabric = InProcessFabric()
+        transport = InProcessTransport()
         asks = [Link(Stream.REQUESTS, group, SERVER) for group in range(GROUPS)]
         answers = [Link(Stream.REPLIES, SERVER, group) for group in range(GROUPS)]
         shapes = SHAPES if network is None else network.shapes
         request, reply = request_layout(shapes, E, A), reply_layout(shapes, E, A)
-        self.requests: list[Outbox] = [fabric.outbox(link, request, slots=1) for link in asks]
-        self.replies: list[Inbox] = [fabric.inbox([link], reply) for link in answers]
+        self.requests: list[Outbox] = [transport.outbox(link, request, slots=1) for link in asks]
+        self.replies: list[Inbox] = [transport.inbox([link], reply) for link in answers]
         self.policy = CountingPolicy()
         self.source = ParameterSource(1)
         self.served = ServedPolicy(
             self.policy if network is None else network.policy,
             LocalSubscription(self.source) if trained else None,
-            fabric.inbox(asks, request),
-            {place: fabric.outbox(link, reply, slots=2) for place, link in enumerate(answers)},
+            transport.inbox(asks, request),
+            {place: transport.outbox(link, reply, slots=2) for place, link in enumerate(answers)},
             rows=E * A,
             device=torch.device(device),
             autocast=None,
@@ -253,7 +253,7 @@ def test_counters_count_rows_and_batches() -> None:
 
 def test_server_whose_rows_pass_through_a_queue_answers_the_same_and_waits_once_a_batch() -> None:
     queue = CountingQueue()
-    plain, queued = Served(), Served(way=QueuedRows(torch.device("cpu"), GROUPS * E * A, queue))
+    plain, queued = Served(), Served(way=QueuedDeviceRows(torch.device("cpu"), GROUPS * E * A, queue))
     one_alive = np.array([[True, False], [False, True]])
     for groups, alive in (((0, 1, 2), True), ((2,), one_alive), ((0, 1), one_alive), ((1, 2), True)):
         replies = []

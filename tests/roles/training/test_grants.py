@@ -6,7 +6,7 @@ import random
 
 from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Link, Message, Outbox, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.protocol import HEADER_ONLY, GrantHeader
 from srlhpc.roles.training.grants import Granter
 
@@ -18,14 +18,14 @@ class Groups:
     """Groups (one per actor, addresses 0, 1, ...) that ask a granter; a batch is two blocks of four fragments."""
 
     def __init__(self, groups: int = 3, *, batch: int = 8, max_policy_lag: int = 0, version: int = 0) -> None:
-        fabric = InProcessFabric()
+        transport = InProcessTransport()
         asks = [Link(Stream.GRANT_REQUESTS, group, TRAINER) for group in range(groups)]
         answers = [Link(Stream.GRANTS, TRAINER, group) for group in range(groups)]
-        self._asking: list[Outbox] = [fabric.outbox(link, HEADER_ONLY, slots=1) for link in asks]
-        self._answers = [fabric.inbox([link], HEADER_ONLY) for link in answers]
+        self._asking: list[Outbox] = [transport.outbox(link, HEADER_ONLY, slots=1) for link in asks]
+        self._answers = [transport.inbox([link], HEADER_ONLY) for link in answers]
         self.granter = Granter(
-            fabric.inbox(asks, HEADER_ONLY),
-            {place: fabric.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
+            transport.inbox(asks, HEADER_ONLY),
+            {place: transport.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
             fragments=FRAGMENTS,
             batch=batch,
             max_policy_lag=max_policy_lag,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch
 from srlhpc.comm.channel import Link, Stream
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.parameters import ParameterSource
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, Command, GrantHeader, Report
 from srlhpc.data.blocks import BlockHeader, PolicyShapes, block_layout
@@ -115,14 +115,14 @@ class Training:
         clock: Callable[[], float] = time.perf_counter,
         **settings: Any,
     ) -> None:
-        fabric = InProcessFabric()
+        transport = InProcessTransport()
         blocks = [Link(Stream.BLOCKS, actor, address) for actor in ACTORS]
-        self.outboxes = [fabric.outbox(link, LAYOUT, slots=4) for link in blocks]
+        self.outboxes = [transport.outbox(link, LAYOUT, slots=4) for link in blocks]
         self.policy = CountingPolicy()
         self.algorithm = FakeAlgorithm(self.policy)
         self.source = ParameterSource(1) if first else None
         part = Link(Stream.PARTS, address, 0)
-        self.part_receiver = PartReceiver(fabric.inbox([part], CHUNK, pool=2)) if first else None
+        self.part_receiver = PartReceiver(transport.inbox([part], CHUNK, pool=2)) if first else None
         room = [Staging(LAYOUT, BLOCKS, E * A, torch.device("cpu"), stream) for _ in range(1 + (queue or 1))]
         batches = Batches(room, uses=uses, max_policy_lag=max_policy_lag, queue=queue)
         chosen: dict[str, Any] = {
@@ -131,11 +131,11 @@ class Training:
         } | settings  # fmt: skip
         asks = [Link(Stream.GRANT_REQUESTS, actor, address) for actor in ACTORS]
         answers = [Link(Stream.GRANTS, address, actor) for actor in ACTORS]
-        self.asking = [fabric.outbox(link, HEADER_ONLY, slots=1) for link in asks]
-        self.answers = [fabric.inbox([link], HEADER_ONLY) for link in answers]
+        self.asking = [transport.outbox(link, HEADER_ONLY, slots=1) for link in asks]
+        self.answers = [transport.inbox([link], HEADER_ONLY) for link in answers]
         granter = Granter(
-            fabric.inbox(asks, HEADER_ONLY),
-            {place: fabric.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
+            transport.inbox(asks, HEADER_ONLY),
+            {place: transport.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
             fragments=E * A, batch=BLOCKS * E * A, uses=uses, max_policy_lag=uses - 1,
         )  # fmt: skip
         self.trainer = Trainer(
@@ -144,10 +144,10 @@ class Training:
             self.policy,
             self.algorithm,
             reducer or OneTrainer(),
-            fabric.inbox(blocks, LAYOUT, pool=pool),
+            transport.inbox(blocks, LAYOUT, pool=pool),
             batches,
             source=self.source,
-            parts=PartSender(fabric.outbox(part, CHUNK, slots=2)) if first else None,
+            parts=PartSender(transport.outbox(part, CHUNK, slots=2)) if first else None,
             granter=granter if strict else None,
             counters=Counters(),
             feeders=ACTORS,

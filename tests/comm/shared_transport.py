@@ -6,29 +6,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from srlhpc.comm.channel import Fabric, Inbox, Link, Outbox
-from srlhpc.comm.inproc import InProcessFabric
+from srlhpc.comm.channel import Inbox, Link, Outbox, Transport
+from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.node.rows import RowMemory, Rows
-from srlhpc.comm.node.transport import NodeFabric
+from srlhpc.comm.node.transport import NodeTransport
 from srlhpc.data.layout import Layout
 from tests.comm.scenarios import Play, run_in_process
 
 
-class _Describing(Fabric):
+class _Describing(Transport):
     """Writes down the ends that are made."""
 
     def __init__(self) -> None:
-        self._fabric = InProcessFabric()
+        self._transport = InProcessTransport()
         self.slots: dict[Link, tuple[Layout, int]] = {}
         self.inboxes: list[tuple[tuple[Link, ...], Layout, int | None]] = []
 
     def outbox(self, link: Link, layout: Layout, *, slots: int, synchronous: bool = True) -> Outbox:
         self.slots[link] = (layout, slots)
-        return self._fabric.outbox(link, layout, slots=slots, synchronous=synchronous)
+        return self._transport.outbox(link, layout, slots=slots, synchronous=synchronous)
 
     def inbox(self, links: Sequence[Link], layout: Layout, *, pool: int | None = None) -> Inbox:
         self.inboxes.append((tuple(links), layout, pool))
-        return self._fabric.inbox(links, layout, pool=pool)
+        return self._transport.inbox(links, layout, pool=pool)
 
 
 def rows_of(play: Play) -> list[Rows]:
@@ -44,13 +44,13 @@ def rows_of(play: Play) -> list[Rows]:
     ]
 
 
-class SharedRowsFabric(Fabric):
+class SharedRowsFabric(Transport):
     """All ends in one process; what is described lies in one buffer."""
 
     def __init__(self, all_rows: Sequence[Rows]) -> None:
         buffer = np.zeros(sum(map(RowMemory.size_bytes, all_rows)) + 64, np.uint8)
-        self._node = NodeFabric(all_rows, buffer[-buffer.ctypes.data % 64 :], lambda: None)
-        self._rest = InProcessFabric()
+        self._node = NodeTransport(all_rows, buffer[-buffer.ctypes.data % 64 :], lambda: None)
+        self._rest = InProcessTransport()
 
     def outbox(self, link: Link, layout: Layout, *, slots: int, synchronous: bool = True) -> Outbox:
         return self._way(link).outbox(link, layout, slots=slots, synchronous=synchronous)
@@ -58,5 +58,5 @@ class SharedRowsFabric(Fabric):
     def inbox(self, links: Sequence[Link], layout: Layout, *, pool: int | None = None) -> Inbox:
         return self._way(links[0]).inbox(links, layout, pool=pool)
 
-    def _way(self, link: Link) -> Fabric:
+    def _way(self, link: Link) -> Transport:
         return self._node if self._node.carries(link) else self._rest
