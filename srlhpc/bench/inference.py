@@ -23,7 +23,7 @@ from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.mpi.library import MPI
 from srlhpc.comm.mpi.world import MpiTransport, MpiWorld
 from srlhpc.comm.node.links import share_links
-from srlhpc.comm.node.rows import Rows
+from srlhpc.comm.node.rows import SharedRows
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.blocks import PolicyShapes, reply_layout, request_layout
 from srlhpc.data.layout import Layout
@@ -110,11 +110,11 @@ def _way(world: MpiWorld, transport: Transport, traffic: _Traffic) -> Way:
     return (_serve if world.rank == 0 else _ask)(world, transport, traffic)
 
 
-def _described(actors: int, traffic: _Traffic) -> list[Rows]:
+def _described(actors: int, traffic: _Traffic) -> list[SharedRows]:
     """Both ends of all links, for a node's shared memory."""
     ends = [(actor, group) for actor in range(1, 1 + actors) for group in range(traffic.groups)]
-    requests = Rows(tuple(_link(Stream.REQUESTS, *end) for end in ends), traffic.request, 1)
-    return [requests, *(Rows((_link(Stream.REPLIES, *end),), traffic.reply, _REPLY_SLOTS) for end in ends)]
+    requests = SharedRows(tuple(_link(Stream.REQUESTS, *end) for end in ends), traffic.request, 1)
+    return [requests, *(SharedRows((_link(Stream.REPLIES, *end),), traffic.reply, _REPLY_SLOTS) for end in ends)]
 
 
 def _link(stream: Stream, actor: int, group: int) -> Link:

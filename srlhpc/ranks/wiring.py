@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream, Transport
-from srlhpc.comm.node.rows import Rows
+from srlhpc.comm.node.rows import SharedRows
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.roles.acting.recorder import SeatChannels
@@ -20,7 +20,7 @@ _Group = tuple[RolePlan, int]
 """An actor, and the number of one of its groups."""
 
 
-def inference_rows(plan: Plan, here: Collection[int]) -> list[Rows]:
+def inference_rows(plan: Plan, here: Collection[int]) -> list[SharedRows]:
     """The inboxes of requests and replies, as `Wiring` makes them, with their links between different ranks of a node.
 
     Looks only at what is on the node, since there may be tens of thousands of groups elsewhere.
@@ -35,7 +35,7 @@ def inference_rows(plan: Plan, here: Collection[int]) -> list[Rows]:
     return [rows for seat in plan.seats for rows in _rows_of_policy(plan, seat.policy, groups, here)]
 
 
-def _rows_of_policy(plan: Plan, policy: str, groups: Sequence[_Group], here: Collection[int]) -> Iterator[Rows]:
+def _rows_of_policy(plan: Plan, policy: str, groups: Sequence[_Group], here: Collection[int]) -> Iterator[SharedRows]:
     served: dict[int, tuple[RolePlan, list[_Group]]] = {}
     for actor, group in groups:
         server = plan.server_of(group, policy)
@@ -44,9 +44,9 @@ def _rows_of_policy(plan: Plan, policy: str, groups: Sequence[_Group], here: Col
     if served:
         request, reply = plan.request_layout(policy), plan.reply_layout(policy)
     for server, its_groups in served.values():
-        yield Rows(tuple(_request_links(plan, server, policy, its_groups)), request, _REQUEST_SLOTS)
+        yield SharedRows(tuple(_request_links(plan, server, policy, its_groups)), request, _REQUEST_SLOTS)
         for link in _reply_links(plan, server, policy, its_groups):
-            yield Rows((link,), reply, _AWAITED_SLOTS)
+            yield SharedRows((link,), reply, _AWAITED_SLOTS)
 
 
 def _request_links(plan: Plan, server: RolePlan, policy: str, groups: Sequence[_Group]) -> list[Link]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from srlhpc.comm.channel import Inbox, Outbox, Transport
 from srlhpc.comm.mpi.world import MpiTransport, finalize_or_exit, join_world
 from srlhpc.comm.node.links import share_links
-from srlhpc.comm.node.rows import Rows
+from srlhpc.comm.node.rows import SharedRows
 from tests.comm.scenarios import NUMBER, SENDERS, WIDE, links
 
 SURVIVOR, VICTIM = SENDERS
@@ -80,7 +80,7 @@ def main(way: str, folder: str) -> None:
     logging.basicConfig()
     world = join_world(3, timeout_seconds=30)
     rank_of = {address: address for address in range(3)}
-    node = share_links(world, rank_of, [Rows(tuple(links()), WIDE, SLOTS)]) if way == "shared" else None
+    node = share_links(world, rank_of, [SharedRows(tuple(links()), WIDE, SLOTS)]) if way == "shared" else None
     transport: Transport = MpiTransport(world.comm, rank_of) if node is None else node
     if world.rank == 0:
         result = receive(transport.inbox(links(), WIDE, pool=POOL_SLOTS if way == "pool" else None))

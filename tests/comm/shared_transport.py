@@ -8,7 +8,7 @@ import numpy as np
 
 from srlhpc.comm.channel import Inbox, Link, Outbox, Transport
 from srlhpc.comm.inproc import InProcessTransport
-from srlhpc.comm.node.rows import RowMemory, Rows
+from srlhpc.comm.node.rows import RowMemory, SharedRows
 from srlhpc.comm.node.transport import NodeTransport
 from srlhpc.data.layout import Layout
 from tests.comm.scenarios import Play, run_in_process
@@ -31,23 +31,25 @@ class _Describing(Transport):
         return self._transport.inbox(links, layout, pool=pool)
 
 
-def rows_of(play: Play) -> list[Rows]:
+def rows_of(play: Play) -> list[SharedRows]:
     """The inboxes with rows that a play makes."""
     described = _Describing()
     run_in_process(play, described)
     rows = [
-        Rows(links, layout, described.slots[links[0]][1]) for links, layout, pool in described.inboxes if pool is None
+        SharedRows(links, layout, described.slots[links[0]][1])
+        for links, layout, pool in described.inboxes
+        if pool is None
     ]
     received = {link for links, _, _ in described.inboxes for link in links}
     return rows + [
-        Rows((link,), layout, slots) for link, (layout, slots) in described.slots.items() if link not in received
+        SharedRows((link,), layout, slots) for link, (layout, slots) in described.slots.items() if link not in received
     ]
 
 
 class SharedRowsFabric(Transport):
     """All ends in one process; what is described lies in one buffer."""
 
-    def __init__(self, all_rows: Sequence[Rows]) -> None:
+    def __init__(self, all_rows: Sequence[SharedRows]) -> None:
         buffer = np.zeros(sum(map(RowMemory.size_bytes, all_rows)) + 64, np.uint8)
         self._node = NodeTransport(all_rows, buffer[-buffer.ctypes.data % 64 :], lambda: None)
         self._rest = InProcessTransport()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from srlhpc.roles.serving.device_rows import Queue
+from srlhpc.roles.serving.device_rows import InferenceStream
 
 
-class CountingQueue(Queue):
+class CountingStream(InferenceStream):
     """Counts the waits."""
 
     def __init__(self) -> None:

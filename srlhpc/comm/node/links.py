@@ -15,7 +15,7 @@ from srlhpc.comm.channel import Link
 from srlhpc.comm.fence import node_fence
 from srlhpc.comm.mpi.library import MPI
 from srlhpc.comm.mpi.world import RENDEZVOUS_TAG, MpiWorld, wait
-from srlhpc.comm.node.rows import RowMemory, Rows
+from srlhpc.comm.node.rows import RowMemory, SharedRows
 from srlhpc.comm.node.transport import NodeTransport
 from srlhpc.errors import ClusterError
 
@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 10e-3
 
 
 def share_links(
-    world: MpiWorld, rank_of: Mapping[int, int], all_rows: Sequence[Rows], timeout_seconds: float = 300.0
+    world: MpiWorld, rank_of: Mapping[int, int], all_rows: Sequence[SharedRows], timeout_seconds: float = 300.0
 ) -> NodeTransport | None:
     """The transport of those links whose ends are on different ranks of this node.
 
@@ -60,12 +60,12 @@ def share_links(
     return None if buffer is None else NodeTransport(here, buffer, node_fence())
 
 
-def _on_node(world: MpiWorld, rank_of: Mapping[int, int], rows: Rows) -> Rows:
+def _on_node(world: MpiWorld, rank_of: Mapping[int, int], rows: SharedRows) -> SharedRows:
     def is_here(link: Link) -> bool:
         source, destination = rank_of[link.source], rank_of[link.destination]
         return source != destination and world.nodes[source] == world.nodes[destination] == world.node
 
-    return Rows(tuple(link for link in rows.links if is_here(link)), rows.layout, rows.slots)
+    return SharedRows(tuple(link for link in rows.links if is_here(link)), rows.layout, rows.slots)
 
 
 def _shared_buffer(world: MpiWorld, members: Sequence[int], size_bytes: int, limit: float) -> NDArray[np.uint8] | None:

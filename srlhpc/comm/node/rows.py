@@ -31,7 +31,7 @@ _LINE_ITEMS = ALIGNMENT_BYTES // 8
 
 
 @dataclass(frozen=True)
-class Rows:
+class SharedRows:
     """The links of one inbox; both ends describe them alike.
 
     Args:
@@ -53,7 +53,7 @@ class RowMemory:
         buffer: `size_bytes(rows)` bytes on a 64-byte border, zeroed at the start, seen by all ends.
     """
 
-    def __init__(self, rows: Rows, buffer: NDArray[np.uint8]) -> None:
+    def __init__(self, rows: SharedRows, buffer: NDArray[np.uint8]) -> None:
         self.rows = rows
         links, items = len(rows.links), _sender_items(rows)
         counts = buffer[: _counts_items(rows) * 8].view(np.int64)
@@ -67,7 +67,7 @@ class RowMemory:
         self._buffers = buffers.reshape(links, rows.slots + 1, rows.layout.size_bytes)
 
     @staticmethod
-    def size_bytes(rows: Rows) -> int:
+    def size_bytes(rows: SharedRows) -> int:
         return _counts_items(rows) * 8 + len(rows.links) * (rows.slots + 1) * rows.layout.size_bytes
 
     def sender_messages(self, place: int) -> list[Message]:
@@ -207,11 +207,11 @@ class SharedRowInbox(Inbox):
             self._arrivals.end(place)
 
 
-def _counts_items(rows: Rows) -> int:
+def _counts_items(rows: SharedRows) -> int:
     return len(rows.links) * (_sender_items(rows) + _LINE_ITEMS)
 
 
-def _sender_items(rows: Rows) -> int:
+def _sender_items(rows: SharedRows) -> int:
     """A head and slots + 2 entries: the buffers, and LAST."""
     return _whole_lines(1 + rows.slots + 2)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Inbox, Link, Outbox, Transport
 from srlhpc.comm.fence import Fence
-from srlhpc.comm.node.rows import RowMemory, Rows, SharedOutbox, SharedRowInbox
+from srlhpc.comm.node.rows import RowMemory, SharedOutbox, SharedRowInbox, SharedRows
 from srlhpc.data.layout import Layout
 
 
@@ -22,7 +22,7 @@ class NodeTransport(Transport):
         fence: orders what this process reads and writes.
     """
 
-    def __init__(self, all_rows: Sequence[Rows], buffer: NDArray[np.uint8], fence: Fence) -> None:
+    def __init__(self, all_rows: Sequence[SharedRows], buffer: NDArray[np.uint8], fence: Fence) -> None:
         self._memories: dict[tuple[Link, ...], RowMemory] = {}
         start = 0
         for rows in all_rows:

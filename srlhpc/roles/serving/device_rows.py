@@ -16,7 +16,7 @@ from torch import Tensor
 from srlhpc.data.layout import Array
 
 
-class Rows(ABC):
+class DeviceRows(ABC):
     """Brings the rows of requests to the device and the network's answers back."""
 
     @abstractmethod
@@ -32,7 +32,7 @@ class Rows(ABC):
         """Arrays `[N, ...]` that hold until the next batch, floats as float32. All that was queued before has ended."""
 
 
-class HostDeviceRows(Rows):
+class HostDeviceRows(DeviceRows):
     """The device is the CPU: rows stay where they are."""
 
     def computing(self) -> AbstractContextManager[object]:
@@ -45,7 +45,7 @@ class HostDeviceRows(Rows):
         return {name: _narrow(tensor).numpy() for name, tensor in tensors.items()}
 
 
-class Queue(ABC):
+class InferenceStream(ABC):
     """Where a server's work on a device is queued."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Queue(ABC):
         """Waits until all that was queued has ended."""
 
 
-class CudaQueue(Queue):
+class CudaInferenceStream(InferenceStream):
     """A CUDA stream of its own that goes before others: where a trainer acts too, actors do not wait for updates."""
 
     def __init__(self, device: torch.device) -> None:
@@ -72,13 +72,13 @@ class CudaQueue(Queue):
         self._stream.synchronize()
 
 
-class QueuedDeviceRows(Rows):
+class QueuedDeviceRows(DeviceRows):
     """The device works through a queue: rows pass through pinned memory, and the host waits once a batch.
 
     That wait is also what lets the memory be used again.
     """
 
-    def __init__(self, device: torch.device, most: int, queue: Queue) -> None:
+    def __init__(self, device: torch.device, most: int, queue: InferenceStream) -> None:
         """`most` is the largest N."""
         self._device, self._most, self._queue = device, most, queue
         self._memory: dict[str, Tensor] = {}
@@ -111,9 +111,9 @@ class QueuedDeviceRows(Rows):
         return self._memory[name]
 
 
-def rows_of(device: torch.device, most: int) -> Rows:
+def rows_of(device: torch.device, most: int) -> DeviceRows:
     """The way to a device for at most so many rows."""
-    return QueuedDeviceRows(device, most, CudaQueue(device)) if device.type == "cuda" else HostDeviceRows()
+    return QueuedDeviceRows(device, most, CudaInferenceStream(device)) if device.type == "cuda" else HostDeviceRows()
 
 
 def _narrow(tensor: Tensor) -> Tensor:

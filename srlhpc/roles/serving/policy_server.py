@@ -19,7 +19,7 @@ from srlhpc.data.blocks import ReplyHeader, RequestHeader
 from srlhpc.data.layout import Array
 from srlhpc.policies.policy import Acted, Policy, read_vector
 from srlhpc.roles.role import Role
-from srlhpc.roles.serving.device_rows import Rows, rows_of
+from srlhpc.roles.serving.device_rows import DeviceRows, rows_of
 from srlhpc.roles.time_use import TimeUse
 
 
@@ -37,7 +37,7 @@ class ServedPolicy:
         device: torch.device,
         autocast: torch.dtype | None,
         generator: torch.Generator,
-        way: Rows | None = None,
+        way: DeviceRows | None = None,
     ) -> None:
         """Serves one policy.
 
@@ -119,13 +119,13 @@ class ServedPolicy:
         return acted if alive is None else _spread(acted, alive, self._rows * len(requests))
 
     def _alive(self, requests: Sequence[Message]) -> Tensor | None:
-        """Rows of agents that are in the game; None where all are, or none."""
+        """DeviceRows of agents that are in the game; None where all are, or none."""
         alive = np.concatenate([request.fields["alive"] for request in requests], axis=None)
         count = np.count_nonzero(alive)
         return None if count in (0, alive.size) else self._way.to_device("alive", [np.flatnonzero(alive)])
 
     def _places(self, requests: Sequence[Message]) -> Tensor:
-        """Rows of the recurrent state that belong to these requests."""
+        """DeviceRows of the recurrent state that belong to these requests."""
         own = np.arange(self._rows)
         return self._way.to_device("places", [request.slot * self._rows + own for request in requests])
 

@@ -1,4 +1,4 @@
-"""Rows in shared memory: what the conformance suite of channels cannot see."""
+"""SharedRows in shared memory: what the conformance suite of channels cannot see."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from srlhpc.comm.channel import Flags, Header, Inbox, Link, Outbox, Stream
 from srlhpc.comm.fence import Fence
 from srlhpc.comm.inproc import InProcessTransport
-from srlhpc.comm.node.rows import RowMemory, Rows, SharedOutbox, SharedRowInbox
+from srlhpc.comm.node.rows import RowMemory, SharedOutbox, SharedRowInbox, SharedRows
 from srlhpc.comm.node.transport import NodeTransport
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.layout import Field, Layout
@@ -17,13 +17,13 @@ LINKS = tuple(Link(Stream.REQUESTS, sender, 0, index) for sender, index in ((1, 
 SLOTS = 2
 
 
-def memory_of(rows: Rows) -> RowMemory:
+def memory_of(rows: SharedRows) -> RowMemory:
     buffer = np.zeros(RowMemory.size_bytes(rows) + 64, np.uint8)
     return RowMemory(rows, buffer[-buffer.ctypes.data % 64 :])
 
 
 def node_fabric(links: tuple[Link, ...]) -> NodeTransport:
-    rows = Rows(links, LAYOUT, SLOTS)
+    rows = SharedRows(links, LAYOUT, SLOTS)
     buffer = np.zeros(RowMemory.size_bytes(rows) + 64, np.uint8)
     return NodeTransport([rows], buffer[-buffer.ctypes.data % 64 :], None)
 
@@ -46,13 +46,13 @@ def heard(inbox: Inbox) -> list[tuple[int, int, int]]:
 
 
 def test_message_sent_before_the_inbox_was_made_is_received() -> None:
-    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    memory = memory_of(SharedRows(LINKS, LAYOUT, SLOTS))
     say(SharedOutbox(memory, 1, None), 7)
     assert heard(SharedRowInbox(memory, None)) == [(1, 1, 7)]
 
 
 def test_message_is_read_where_it_was_written() -> None:
-    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    memory = memory_of(SharedRows(LINKS, LAYOUT, SLOTS))
     outbox, inbox = SharedOutbox(memory, 0, None), SharedRowInbox(memory, None)
     written = outbox.acquire()
     assert written is not None
@@ -64,7 +64,7 @@ def test_message_is_read_where_it_was_written() -> None:
 
 
 def test_slots_arrive_in_the_order_in_which_they_were_sent() -> None:
-    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    memory = memory_of(SharedRows(LINKS, LAYOUT, SLOTS))
     outbox, inbox = SharedOutbox(memory, 0, None), SharedRowInbox(memory, None)
     for start in range(0, 20, 2):
         first, second = outbox.acquire(), outbox.acquire()
@@ -77,7 +77,7 @@ def test_slots_arrive_in_the_order_in_which_they_were_sent() -> None:
 
 
 def test_message_is_announced_only_behind_the_fence() -> None:
-    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    memory = memory_of(SharedRows(LINKS, LAYOUT, SLOTS))
     announced: list[int] = []
     fence: Fence = lambda: announced.append(memory.senders[0][0])  # noqa: E731
     outbox = SharedOutbox(memory, 0, fence)
@@ -87,7 +87,7 @@ def test_message_is_announced_only_behind_the_fence() -> None:
 
 
 def test_message_is_read_only_behind_the_fence() -> None:
-    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    memory = memory_of(SharedRows(LINKS, LAYOUT, SLOTS))
     landed: list[int] = []
     inbox = SharedRowInbox(memory, lambda: landed.append(memory.tails[0][0]))
     say(SharedOutbox(memory, 0, None), 1)
@@ -97,7 +97,7 @@ def test_message_is_read_only_behind_the_fence() -> None:
 
 
 def test_buffer_is_written_again_only_behind_the_fence() -> None:
-    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    memory = memory_of(SharedRows(LINKS, LAYOUT, SLOTS))
     fences: list[int] = []
     outbox, inbox = SharedOutbox(memory, 0, lambda: fences.append(1)), SharedRowInbox(memory, None)
     for number in range(SLOTS):
@@ -112,7 +112,7 @@ def test_buffer_is_written_again_only_behind_the_fence() -> None:
 
 
 def test_what_landed_of_a_forgotten_sender_is_taken_and_nothing_more() -> None:
-    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    memory = memory_of(SharedRows(LINKS, LAYOUT, SLOTS))
     outboxes, inbox = [SharedOutbox(memory, place, None) for place in range(3)], SharedRowInbox(memory, None)
     for outbox in outboxes:
         say(outbox, 1)
@@ -146,7 +146,7 @@ def test_links_of_two_ways_make_one_inbox_with_the_places_of_all() -> None:
 
 
 def test_header_of_a_message_says_its_sender_and_no_flags() -> None:
-    memory = memory_of(Rows(LINKS, LAYOUT, SLOTS))
+    memory = memory_of(SharedRows(LINKS, LAYOUT, SLOTS))
     say(SharedOutbox(memory, 2, None), 1)
     inbox = SharedRowInbox(memory, None)
     inbox.poll()

@@ -17,11 +17,11 @@ from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, reply_l
 from srlhpc.environment import ArraySpec
 from srlhpc.policies import mlp
 from srlhpc.policies.policy import Policy
-from srlhpc.roles.serving.device_rows import QueuedDeviceRows, Rows
+from srlhpc.roles.serving.device_rows import DeviceRows, QueuedDeviceRows
 from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.roles.counting_policy import KIND, CountingPolicy
-from tests.roles.queues import CountingQueue
+from tests.roles.queues import CountingStream
 
 SERVER, E, A = 50, 2, 2
 SHAPES = PolicyShapes(KIND, {"h": ArraySpec((1,), "float32")}, {"value": ArraySpec((), "float32")})
@@ -43,7 +43,7 @@ class Served:
         seed: int = 1,
         *,
         trained: bool = True,
-        way: Rows | None = None,
+        way: DeviceRows | None = None,
         network: Network | None = None,
         device: str = "cpu",
     ) -> None:
@@ -252,7 +252,7 @@ def test_counters_count_rows_and_batches() -> None:
 
 
 def test_server_whose_rows_pass_through_a_queue_answers_the_same_and_waits_once_a_batch() -> None:
-    queue = CountingQueue()
+    queue = CountingStream()
     plain, queued = Served(), Served(way=QueuedDeviceRows(torch.device("cpu"), GROUPS * E * A, queue))
     one_alive = np.array([[True, False], [False, True]])
     for groups, alive in (((0, 1, 2), True), ((2,), one_alive), ((0, 1), one_alive), ((1, 2), True)):
