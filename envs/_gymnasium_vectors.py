@@ -73,7 +73,7 @@ def _make(recipe: Recipe, spec: Any, copies: int) -> Any:
     mode = vector.metadata.get("autoreset_mode")
     is_next_step = mode in (AutoresetMode.NEXT_STEP, AutoresetMode.NEXT_STEP.value)
     named = getattr(mode, "value", mode)
-    _require(vector, "" if is_next_step else f"its autoreset_mode is {named}, which loses steps; it must be NextStep")
+    _require(vector, "" if is_next_step else f"its autoreset_mode is {named}, which loses steps; it must be Decision")
     return vector
 
 

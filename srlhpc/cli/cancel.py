@@ -93,7 +93,7 @@ def _cancel_jobs(paths: RunPaths, ids: list[str]) -> bool:
     # First those that wait, so that none of them starts when the running one ends.
     for job in sorted(active, key=lambda job: job.state == "RUNNING"):
         if job.state == "RUNNING":
-            # Even if it is being requeued at this moment, its next incarnation ends at once.
+            # Even if it is being requeued at this moment, its next restart ends at once.
             _write_down(paths, job.id)
             _end_running(job.id)
             say(f"run {paths.name}, job {job.id}: will write a checkpoint and end; see srlhpc status {paths.typed}")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from srlhpc.launch.monitor import AttemptWatch, Limits
+from srlhpc.launch.monitor import AttemptMonitor, Limits
 from srlhpc.launch.mpiexec import start_ranks
 from srlhpc.launch.rank_script import LabelledRank, rank_program
 from srlhpc.launch.signals import Signals
@@ -50,7 +50,7 @@ class Foreman:
         self._ranks = ranks
         self._program = rank_program(attempt) if program is None else program
         self._progress = ProgressLine(out or sys.stderr)
-        self._watch = AttemptWatch(paths, attempt, lease, ranks, self._progress, limits or Limits())
+        self._monitor = AttemptMonitor(paths, attempt, lease, ranks, self._progress, limits or Limits())
         self._signals = Signals(attempt, raises=False)
 
     def run(self) -> Outcome:
@@ -68,7 +68,7 @@ class Foreman:
         started = time.time()
         mpiexec = start_ranks(self._attempt, self._ranks, self._program)
         try:
-            forced = self._watch.until_gone(mpiexec, self._must_go)
+            forced = self._monitor.until_gone(mpiexec, self._must_go)
         except BaseException as error:
             write_end(self._attempt, Outcome("failed", "foreman", f"the foreman failed: {error!r}"), started)
             raise

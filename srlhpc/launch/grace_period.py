@@ -28,7 +28,7 @@ _EARLY_SECONDS = 60.0
 """Slurm may send its signal that much before it is due."""
 
 
-class EndOfJob:
+class GracePeriod:
     """Whether and why a job is about to end.
 
     Args:
@@ -62,10 +62,10 @@ class EndOfJob:
         self._ask_minutes, self._limit_seconds = ask_minutes, limit_seconds
         self._begun, self._lead_seconds = time.monotonic(), lead_seconds
 
-    def must_go(self, attempt: AttemptPaths) -> Outcome | None:
+    def overdue_outcome(self, attempt: AttemptPaths) -> Outcome | None:
         """Asks for a checkpoint when the end is announced; an outcome, if none came in time, ends the ranks."""
-        if self._signals.warned_at is None and self._looks.exists(attempt.terminated):
-            self._signals.warned_at = time.monotonic()
+        if self._signals.announced_at is None and self._looks.exists(attempt.terminated):
+            self._signals.announced_at = time.monotonic()
         if not self._signals.any or self._looks.exists(attempt.outcome):
             return None
         self._ask(attempt)
@@ -92,7 +92,7 @@ class EndOfJob:
 
     def _overdue(self) -> float | None:
         """The limit in seconds that the checkpoint has missed, if any."""
-        now, warned, terminated = time.monotonic(), self._signals.warned_at, self._signals.terminated_at
+        now, warned, terminated = time.monotonic(), self._signals.announced_at, self._signals.terminated_at
         if warned is not None and now > warned + self._checkpoint_seconds:
             return self._checkpoint_seconds
         if terminated is not None and now > terminated + self._end_seconds:
@@ -114,7 +114,7 @@ class EndOfJob:
 
     def was_announced(self, attempt: AttemptPaths) -> bool:
         """Whether somebody wants the nodes back, be it for the time limit or for another job."""
-        return self._signals.warned_at is not None or self._looks.exists(attempt.terminated)
+        return self._signals.announced_at is not None or self._looks.exists(attempt.terminated)
 
     def named(self, attempt: AttemptPaths, outcome: Outcome) -> Outcome:
         """An interruption with its reason, as far as the foreman knows it."""

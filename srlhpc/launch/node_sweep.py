@@ -1,7 +1,7 @@
 """/dev/shm on the nodes of a Slurm job: removes what a step has left that was killed while MPI was starting.
 
 Later than that nothing has a name there any more. MPICH names its files `mpich_shm_HASH_NODE` after the hash of
-`JOB.STEP`, and steps are counted anew after a requeue: a file that stays would break the start of the next incarnation.
+`JOB.STEP`, and steps are counted anew after a requeue: a file that stays would break the start of the next restart.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Literal
 
 from srlhpc.runs.outcome import Outcome
 
-NextStep = Literal["end", "restart", "requeue"]
+Decision = Literal["end", "restart", "requeue"]
 
 _HOPELESS = ("user", "world", "difference", "gpu")
 """Kinds of failure that come again at once: a mistake in the job file, an MPI that srun cannot start, nodes with other
@@ -20,7 +20,7 @@ _MOST_LATELY = 2
 
 
 @dataclass(frozen=True)
-class Situation:
+class AttemptEnd:
     """What is known when the ranks are gone."""
 
     outcome: Outcome
@@ -40,7 +40,7 @@ class Situation:
     """Whether this job has written a checkpoint that was not there when it began."""
 
 
-def next_step(now: Situation) -> NextStep:
+def decide(now: AttemptEnd) -> Decision:
     """Decides. A job that somebody ends is never put back into the queue: that would revive a cancelled one."""
     if now.outcome.state == "finished" or now.terminated or now.outcome.reason in ("removed", "lease"):
         return "end"
@@ -55,7 +55,7 @@ def next_step(now: Situation) -> NextStep:
     return "requeue" if now.may_requeue and now.got_further else "end"
 
 
-def is_endless(now: Situation) -> bool:
+def is_endless(now: AttemptEnd) -> bool:
     """Whether the ranks crash again and again: each time they get a little further, and pay a start for it."""
     return now.restarts_lately >= _MOST_LATELY * now.restarts_allowed > 0
 

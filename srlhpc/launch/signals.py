@@ -78,7 +78,7 @@ class JobSignals:
     """Notes signals from `catch` on. Those that came before, while they were blocked, are noted then."""
 
     def __init__(self) -> None:
-        self.warned_at: float | None = None
+        self.announced_at: float | None = None
         """Seconds on the monotonic clock; None: no warning yet."""
         self.terminated_at: float | None = None
         self.requeue: Callable[[int, FrameType | None], Any] | None = None
@@ -92,18 +92,18 @@ class JobSignals:
                 self.requeue = before
         signal.signal(signal.SIGCONT, signal.SIG_DFL)
         if os.environ.pop(WARNED_VARIABLE, None):
-            self.warned_at = time.monotonic()
+            self.announced_at = time.monotonic()
         # The batch script blocks them until somebody can take a note.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*WARNINGS, *ENDS))
 
     @property
     def any(self) -> bool:
-        return self.warned_at is not None or self.terminated_at is not None
+        return self.announced_at is not None or self.terminated_at is not None
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
         if number in WARNINGS:
-            self.warned_at = self.warned_at or now
+            self.announced_at = self.announced_at or now
         else:
             self.terminated_at = self.terminated_at or now
         # A handler may interrupt a write to the same stream, so this goes past its buffer.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from srlhpc.data.forgiving import Forgiving
 from srlhpc.launch.attempt import describe
-from srlhpc.launch.grace_period import EndOfJob
-from srlhpc.launch.monitor import AttemptWatch, Limits
+from srlhpc.launch.grace_period import GracePeriod
+from srlhpc.launch.monitor import AttemptMonitor, Limits
 from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.rank_script import rank_program
 from srlhpc.launch.srun_step import ABORTED, end_step, srun_complaint, start_step
@@ -35,7 +35,7 @@ class SlurmAttempt:
         job: the job's id.
         plan: who does what.
         lease: of the run, taken.
-        end_of_job: asked all the time.
+        grace_period: asked all the time.
         standby: ranks that may stand by for it; others are started for the next.
         progress: where progress and losses are told.
         limits: how long to wait.
@@ -47,13 +47,13 @@ class SlurmAttempt:
         job: str,
         plan: Plan,
         lease: Lease,
-        end_of_job: EndOfJob,
+        grace_period: GracePeriod,
         standby: Standby,
         *,
         progress: ProgressLine | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self._job, self._plan, self._end_of_job, self._standby = job, plan, end_of_job, standby
+        self._job, self._plan, self._grace_period, self._standby = job, plan, grace_period, standby
         self._progress = progress or ProgressLine(sys.stderr)
         limits = limits or Limits()
         self._waiting = standby.take()
@@ -67,7 +67,7 @@ class SlurmAttempt:
             if self._waiting:
                 end_step(self._waiting.step)
             raise
-        self._watch = AttemptWatch(paths, self.paths, lease, plan.ranks, self._progress, limits)
+        self._monitor = AttemptMonitor(paths, self.paths, lease, plan.ranks, self._progress, limits)
 
     def run(self, allocation: Allocation, plugin: str, room: WaitingForRoom) -> Outcome:
         """Stays until all ranks are gone.
@@ -80,20 +80,20 @@ class SlurmAttempt:
         Raises:
             EndedFirst: the end of the job came before there was room to start the ranks.
         """
-        attempt, started, broken = self.paths, time.time(), StepBreak(self.paths)
+        attempt, started, broken = self.paths, time.time(), StepAbort(self.paths)
         if self._waiting:
             step = self._waiting.step
         else:
             step = room(lambda: start_step(attempt, self._plan.ranks, rank_program(attempt), allocation, plugin))
 
-        def must_go() -> Outcome | None:
-            forced = self._end_of_job.must_go(attempt) or broken()
-            if not self._end_of_job.has_begun(attempt):
-                self._standby.tend(trains=self._watch.trains)
+        def overdue_outcome() -> Outcome | None:
+            forced = self._grace_period.overdue_outcome(attempt) or broken()
+            if not self._grace_period.has_begun(attempt):
+                self._standby.tend(trains=self._monitor.trains)
             return forced
 
         try:
-            forced = self._watch.until_gone(step, must_go)
+            forced = self._monitor.until_gone(step, overdue_outcome)
         except BaseException as error:
             write_end(attempt, Outcome("failed", "foreman", f"the foreman failed: {error!r}"), started)
             raise
@@ -103,7 +103,7 @@ class SlurmAttempt:
             self._sweep(allocation)
         told = f"srun ended with {step.returncode}{srun_complaint(attempt)}; see {attempt.logs}/srun.log"
         outcome = Outcome.written(attempt) or forced or cause(attempt, told)
-        outcome = self._end_of_job.named(attempt, outcome)
+        outcome = self._grace_period.named(attempt, outcome)
         write_end(attempt, outcome, started)
         return outcome
 
@@ -124,14 +124,14 @@ class SlurmAttempt:
         )
 
     def _sweep(self, allocation: Allocation) -> None:
-        if self._watch.was_up:
+        if self._monitor.was_up:
             return
         problem = sweep_nodes(self.paths, self._job, allocation)
         if problem:
             self._progress.say(f"shared memory of ranks that were killed at their start may be left: {problem}")
 
 
-class StepBreak:
+class StepAbort:
     """Notices that Slurm has ended a part of the step, whose ranks can then leave no word.
 
     Somebody cancels one component of a heterogeneous job, or a node is lost: srun says so in its log and waits for the

@@ -1,7 +1,7 @@
-"""One incarnation of a Slurm job at work on a run: attempts one after the other, until it is decided otherwise.
+"""One restart of a Slurm job at work on a run: attempts one after the other, until it is decided otherwise.
 
 crash                        -> new attempt from the newest whole checkpoint, in the same allocation
-announced or used-up end     -> back into the queue, or the end; see `next_step`
+announced or used-up end     -> back into the queue, or the end; see `decide`
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.errors import ClusterError, UserError
-from srlhpc.launch.grace_period import EndOfJob
+from srlhpc.launch.grace_period import GracePeriod
 from srlhpc.launch.monitor import Limits
 from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.requeue import refusal, requeue
-from srlhpc.launch.restart_policy import NextStep, Situation, is_endless, next_step, pause_seconds
+from srlhpc.launch.restart_policy import AttemptEnd, Decision, decide, is_endless, pause_seconds
 from srlhpc.launch.signals import JobSignals
 from srlhpc.launch.slurm_attempt import SlurmAttempt
 from srlhpc.launch.standby import Standby
@@ -47,8 +47,8 @@ _TOLD_SECONDS = 20.0
 """Within which Slurm sends TERM to the foreman of a job that it ends."""
 
 
-class JobShift:
-    """One incarnation of a job.
+class SlurmForeman:
+    """One restart of a job.
 
     Args:
         paths: the run.
@@ -66,7 +66,7 @@ class JobShift:
         self._cluster = ClusterProfile.model_validate(written["cluster"])
         self._limits = limits or _limits(self._cluster)
         self._allocation = Allocation.from_json(written["allocation"])
-        self._end_of_job = EndOfJob(
+        self._grace_period = GracePeriod(
             paths,
             job,
             signals,
@@ -163,7 +163,7 @@ class JobShift:
             restarts, before = (0 if self._updates() > before else restarts), self._updates()
             restarted_at = [at for at in restarted_at if time.monotonic() < at + LATELY_SECONDS]
             situation = self._situation(attempt.paths, outcome, restarts, len(restarted_at), got_further=before > first)
-            decision = next_step(situation)
+            decision = decide(situation)
             if decision != "restart":
                 standby.end()
                 return self._leave(self._endless(outcome, situation), decision)
@@ -176,7 +176,7 @@ class JobShift:
             restarted_at.append(time.monotonic())
         return self._leave_without_attempt()
 
-    def _endless(self, outcome: Outcome, situation: Situation) -> Outcome:
+    def _endless(self, outcome: Outcome, situation: AttemptEnd) -> Outcome:
         """The outcome; of ranks that crash again and again it says so."""
         if outcome.state != "failed" or not is_endless(situation):
             return outcome
@@ -194,7 +194,7 @@ class JobShift:
             self._job,
             made,
             self._lease,
-            self._end_of_job,
+            self._grace_period,
             standby,
             progress=self._progress,
             limits=self._limits,
@@ -236,11 +236,11 @@ class JobShift:
 
     def _situation(
         self, attempt: AttemptPaths, outcome: Outcome, restarts: int, lately: int, *, got_further: bool
-    ) -> Situation:
-        return Situation(
+    ) -> AttemptEnd:
+        return AttemptEnd(
             outcome,
             first_kind(attempt),
-            warned=self._end_of_job.was_announced(attempt),
+            warned=self._grace_period.was_announced(attempt),
             terminated=self._signals.terminated_at is not None,
             restarts=restarts,
             restarts_allowed=self._cluster.restarts_in_place,
@@ -254,7 +254,7 @@ class JobShift:
         files = all_checkpoints(self._paths)
         return updates_of(files[-1]) if files else -1
 
-    def _leave(self, outcome: Outcome, decision: NextStep) -> Outcome:
+    def _leave(self, outcome: Outcome, decision: Decision) -> Outcome:
         if decision == "requeue":
             before, outcome = outcome, self._requeue(outcome)
             if outcome != before:

@@ -145,7 +145,7 @@ def submit_foreman(
     Raises:
         ClusterError: there is no Slurm, it does not answer, or refuses.
     """
-    from srlhpc.launch.submitted_foreman import SlurmForeman
+    from srlhpc.launch.submitted_foreman import SubmittedForeman
 
     if not slurm_is_here():
         raise ClusterError(no_slurm("sbatch"))
@@ -173,7 +173,7 @@ def submit_foreman(
     executor = ForemanExecutor(
         paths.slurm_folder, allocation, cluster, name=paths.name, dependency=dependency, record=record
     )
-    return str(executor.submit(SlurmForeman(str(paths.folder))).job_id)
+    return str(executor.submit(SubmittedForeman(str(paths.folder))).job_id)
 
 
 def check_can_start(allocation: Allocation) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 from srlhpc.errors import ClusterError, UserError
 from srlhpc.launch.signals import JobSignals
-from srlhpc.launch.slurm_foreman import JobShift
+from srlhpc.launch.slurm_foreman import SlurmForeman
 from srlhpc.runs.paths import RunPaths
 from srlhpc.slurm.batch_mark import FOREMAN
 
 
-class SlurmForeman:
+class SubmittedForeman:
     """What submitit runs in the batch script.
 
     Args:
@@ -40,7 +40,7 @@ class SlurmForeman:
         signals = JobSignals()
         signals.catch()
         try:
-            outcome = JobShift(RunPaths(Path(self._folder)), os.environ["SLURM_JOB_ID"], signals).work()
+            outcome = SlurmForeman(RunPaths(Path(self._folder)), os.environ["SLURM_JOB_ID"], signals).work()
         except (UserError, ClusterError) as error:
             sys.stderr.write(f"{FOREMAN}{error}\n")
             raise SystemExit(2 if isinstance(error, UserError) else 3) from None
@@ -50,4 +50,4 @@ class SlurmForeman:
 
 
 if __name__ == "__main__":
-    SlurmForeman(sys.argv[1])()
+    SubmittedForeman(sys.argv[1])()

@@ -13,7 +13,7 @@ from srlhpc.slurm.batch_mark import FOREMAN
 
 _SHOWN = 6
 _FURTHER = re.compile(r"requeueing job \d+.*\n")
-"""The last word of an earlier incarnation, whose output is in the same file."""
+"""The last word of an earlier restart, whose output is in the same file."""
 _NO_FILE = re.compile(r"not found|No such file|cannot execute|Permission denied|bad interpreter")
 _NO_MODULE = re.compile(r"No module named|ImportError|cannot open shared object")
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")

@@ -27,7 +27,7 @@ class Holder:
     process: ProcessIdentity
     attempt: int
     job: str | None = None
-    """The Slurm job that holds it; its next incarnation, after a requeue, may be on another host."""
+    """The Slurm job that holds it; its next restart, after a requeue, may be on another host."""
 
     def is_alive(self, own_job: str | None = None) -> bool:
         """Whether the holder still runs, or its job will go on.
@@ -151,7 +151,7 @@ class Lease:
 
 
 def put_away_dead(path: Path, own_job: str | None = None) -> None:
-    """Removes the lease of a holder that is dead; an earlier incarnation of `own_job` is.
+    """Removes the lease of a holder that is dead; an earlier restart of `own_job` is.
 
     Raises:
         UserError: the holder lives, or a living one took its place just now.

@@ -36,7 +36,7 @@ class StandInForeman:
 @pytest.fixture(autouse=True)
 def foreman(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("srlhpc.launch.submitted_foreman")
-    module.SlurmForeman = StandInForeman  # type: ignore[attr-defined]
+    module.SubmittedForeman = StandInForeman  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "srlhpc.launch.submitted_foreman", module)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.launch.grace_period import EndOfJob
+from srlhpc.launch.grace_period import GracePeriod
 from srlhpc.launch.signals import JobSignals
 from srlhpc.runs.outcome import Outcome
 from srlhpc.runs.paths import AttemptPaths, RunPaths
@@ -29,7 +29,7 @@ def signals() -> JobSignals:
     return JobSignals()
 
 
-def end_of_job(
+def grace_period(
     attempt: AttemptPaths,
     signals: JobSignals,
     *,
@@ -37,8 +37,8 @@ def end_of_job(
     limit: float = 3600.0,
     cancelled: bool = False,
     minutes_now: int | None = None,
-) -> EndOfJob:
-    return EndOfJob(
+) -> GracePeriod:
+    return GracePeriod(
         RunPaths(attempt.folder.parent.parent),
         "17",
         signals,
@@ -55,8 +55,8 @@ def ago(seconds: float) -> float:
 
 
 def test_no_signal_then_nobody_is_asked(attempt: AttemptPaths, signals: JobSignals) -> None:
-    end = end_of_job(attempt, signals)
-    assert end.must_go(attempt) is None
+    end = grace_period(attempt, signals)
+    assert end.overdue_outcome(attempt) is None
     assert not end.is_asked_for(attempt)
     assert not attempt.stop.exists()
 
@@ -64,30 +64,30 @@ def test_no_signal_then_nobody_is_asked(attempt: AttemptPaths, signals: JobSigna
 def test_end_has_begun_when_it_was_asked_for_or_told_whatever_the_file_system_does(
     attempt: AttemptPaths, signals: JobSignals, failing_disk: FailingDisk
 ) -> None:
-    end = end_of_job(attempt, signals)
+    end = grace_period(attempt, signals)
     failing_disk.fail("outcome.json", errno.ESTALE, times=1)
     assert not end.has_begun(attempt)
     attempt.outcome.touch()
     assert end.has_begun(attempt)
     attempt.outcome.unlink()
-    signals.warned_at = ago(0.0)
-    end.must_go(attempt)
+    signals.announced_at = ago(0.0)
+    end.overdue_outcome(attempt)
     assert end.has_begun(attempt)
 
 
 def test_warning_then_a_checkpoint_is_asked_for_once(attempt: AttemptPaths, signals: JobSignals) -> None:
-    end = end_of_job(attempt, signals)
-    signals.warned_at = ago(0.0)
-    assert end.must_go(attempt) is None
+    end = grace_period(attempt, signals)
+    signals.announced_at = ago(0.0)
+    assert end.overdue_outcome(attempt) is None
     attempt.stop.unlink()
-    assert end.must_go(attempt) is None
+    assert end.overdue_outcome(attempt) is None
     assert not attempt.stop.exists()
 
 
 def test_term_at_the_ranks_only_then_it_is_a_warning(attempt: AttemptPaths, signals: JobSignals) -> None:
     attempt.terminated.touch()
-    end = end_of_job(attempt, signals)
-    assert end.must_go(attempt) is None
+    end = grace_period(attempt, signals)
+    assert end.overdue_outcome(attempt) is None
     assert attempt.stop.exists()
     assert end.named(attempt, STOPPED).reason == "preemption"
 
@@ -95,11 +95,11 @@ def test_term_at_the_ranks_only_then_it_is_a_warning(attempt: AttemptPaths, sign
 def test_checkpoint_when_it_does_not_come_within_the_lead_time_then_the_ranks_must_go(
     attempt: AttemptPaths, signals: JobSignals
 ) -> None:
-    end = end_of_job(attempt, signals)
-    signals.warned_at = ago(5.0)
-    assert end.must_go(attempt) is None
-    signals.warned_at = ago(36.0)
-    outcome = end.must_go(attempt)
+    end = grace_period(attempt, signals)
+    signals.announced_at = ago(5.0)
+    assert end.overdue_outcome(attempt) is None
+    signals.announced_at = ago(36.0)
+    outcome = end.overdue_outcome(attempt)
     assert outcome is not None
     assert "no checkpoint within 35 s" in outcome.message
 
@@ -107,23 +107,23 @@ def test_checkpoint_when_it_does_not_come_within_the_lead_time_then_the_ranks_mu
 def test_term_when_the_kill_is_near_then_the_ranks_must_go_however_long_the_lead_time_is(
     attempt: AttemptPaths, signals: JobSignals
 ) -> None:
-    end = end_of_job(attempt, signals, lead=600.0)
+    end = grace_period(attempt, signals, lead=600.0)
     signals.terminated_at = ago(26.0)
-    assert end.must_go(attempt) is not None
+    assert end.overdue_outcome(attempt) is not None
 
 
 def test_attempt_when_it_has_written_its_outcome_then_left_alone(attempt: AttemptPaths, signals: JobSignals) -> None:
-    signals.warned_at = ago(1000.0)
+    signals.announced_at = ago(1000.0)
     attempt.outcome.touch()
-    assert end_of_job(attempt, signals).must_go(attempt) is None
+    assert grace_period(attempt, signals).overdue_outcome(attempt) is None
 
 
 def test_warning_then_near_the_time_limit_it_is_that_and_else_a_preemption(
     attempt: AttemptPaths, signals: JobSignals
 ) -> None:
-    signals.warned_at = ago(0.0)
-    assert end_of_job(attempt, signals, limit=90.0).named(attempt, STOPPED).reason == "time_limit"
-    assert end_of_job(attempt, signals, limit=900.0).named(attempt, STOPPED).reason == "preemption"
+    signals.announced_at = ago(0.0)
+    assert grace_period(attempt, signals, limit=90.0).named(attempt, STOPPED).reason == "time_limit"
+    assert grace_period(attempt, signals, limit=900.0).named(attempt, STOPPED).reason == "preemption"
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_warning_then_near_the_time_limit_it_is_that_and_else_a_preemption(
 def test_warning_when_the_time_limit_was_shortened_then_it_is_that_and_said(
     attempt: AttemptPaths, signals: JobSignals, minutes_now: int | None, reason: str
 ) -> None:
-    signals.warned_at = ago(0.0)
-    named = end_of_job(attempt, signals, minutes_now=minutes_now).named(attempt, STOPPED)
+    signals.announced_at = ago(0.0)
+    named = grace_period(attempt, signals, minutes_now=minutes_now).named(attempt, STOPPED)
     assert named.reason == reason
     said = "stopped on request; the time limit of job 17 was shortened from 01:00:00 to 00:01:00"
     assert named.message == (said if reason == "time_limit" else "stopped on request")
@@ -144,22 +144,22 @@ def test_term_when_the_time_limit_was_shortened_below_what_the_job_has_run_then_
 ) -> None:
     signals.terminated_at = ago(0.0)
     attempt.terminated.touch()
-    message = end_of_job(attempt, signals, minutes_now=1).named(attempt, STOPPED).message
+    message = grace_period(attempt, signals, minutes_now=1).named(attempt, STOPPED).message
     assert message.startswith("Slurm ended job 17; the time limit of job 17 was shortened from 01:00:00 to 00:01:00; ")
 
 
 def test_term_then_cancelled_or_ended_by_slurm_by_who_else_got_it(attempt: AttemptPaths, signals: JobSignals) -> None:
     signals.terminated_at = ago(0.0)
-    end = end_of_job(attempt, signals)
+    end = grace_period(attempt, signals)
     assert end.named(attempt, STOPPED).reason == "cancelled"
     attempt.terminated.touch()
     assert end.named(attempt, STOPPED).reason == "terminated"
 
 
 def test_outcome_that_is_no_interruption_then_it_keeps_its_name(attempt: AttemptPaths, signals: JobSignals) -> None:
-    signals.warned_at = ago(0.0)
+    signals.announced_at = ago(0.0)
     finished = Outcome("finished", "steps", "")
-    assert end_of_job(attempt, signals).named(attempt, finished) is finished
+    assert grace_period(attempt, signals).named(attempt, finished) is finished
 
 
 @pytest.mark.parametrize(("cancelled", "seconds", "ends"), [(False, 26, True), (True, 26, False), (True, 36, True)])
@@ -167,5 +167,5 @@ def test_term_then_25_seconds_before_slurm_kills_but_the_lead_time_for_srlhpc_ca
     attempt: AttemptPaths, signals: JobSignals, cancelled: bool, seconds: float, ends: bool
 ) -> None:
     signals.terminated_at = ago(seconds)
-    found = end_of_job(attempt, signals, lead=40.0, cancelled=cancelled).must_go(attempt)
+    found = grace_period(attempt, signals, lead=40.0, cancelled=cancelled).overdue_outcome(attempt)
     assert (found is not None) == ends

@@ -14,7 +14,7 @@ import pytest
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.data.forgiving import Forgiving
 from srlhpc.launch import monitor as watching
-from srlhpc.launch.monitor import AttemptWatch, Limits
+from srlhpc.launch.monitor import AttemptMonitor, Limits
 from srlhpc.runs.lease import Lease
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.processes import ProcessIdentity
@@ -50,7 +50,7 @@ def test_status_is_read_again_only_when_it_was_replaced(tmp_path: Path, monkeypa
         return lambda: write_json(paths.status, {"attempt": 1, **content})
 
     monkeypatch.setattr(watching, "read_json", noted)
-    watch = AttemptWatch(paths, attempt, Lease(paths.lease), (), ProgressLine(sys.stderr), Limits(poll=0.0))
+    watch = AttemptMonitor(paths, attempt, Lease(paths.lease), (), ProgressLine(sys.stderr), Limits(poll=0.0))
     launcher: Any = LooksThenEnds(None, status(phase="starting", ranks=[]), None, None, status(phase="training"), None)
     assert watch.until_gone(launcher, lambda: None) is None
     assert read == [paths.status] * 2
@@ -68,7 +68,7 @@ def test_ranks_that_are_late_are_named_and_thousands_are_counted(tmp_path: Path)
     attempt.make()
     ranks = [Rank(0, "coordinator-0"), *(Rank(number, f"actor-{number - 1}") for number in range(1, 2001))]
     limits = Limits(start=0.0, poll=0.0)
-    watch = AttemptWatch(paths, attempt, Lease(paths.lease), ranks, ProgressLine(sys.stderr), limits)
+    watch = AttemptMonitor(paths, attempt, Lease(paths.lease), ranks, ProgressLine(sys.stderr), limits)
     launcher: Any = LooksThenEnds(None)
     outcome = watch.until_gone(launcher, lambda: None)
     assert outcome is not None
@@ -76,7 +76,7 @@ def test_ranks_that_are_late_are_named_and_thousands_are_counted(tmp_path: Path)
     assert "actor-8 (rank 9) and 1991 more. Their logs" in (outcome.message or "")
 
 
-def watched(tmp_path: Path) -> tuple[RunPaths, Lease, AttemptWatch]:
+def watched(tmp_path: Path) -> tuple[RunPaths, Lease, AttemptMonitor]:
     paths = RunPaths(tmp_path / "run")
     attempt = paths.attempt(1)
     attempt.make()
@@ -84,7 +84,7 @@ def watched(tmp_path: Path) -> tuple[RunPaths, Lease, AttemptWatch]:
     lease = Lease(paths.lease)
     lease.take(1)
     limits = Limits(poll=0.0, renew=-1.0)
-    return paths, lease, AttemptWatch(paths, attempt, lease, (), ProgressLine(sys.stderr), limits)
+    return paths, lease, AttemptMonitor(paths, attempt, lease, (), ProgressLine(sys.stderr), limits)
 
 
 def test_looks_that_fail_in_passing_end_nothing(tmp_path: Path, failing_disk: FailingDisk) -> None:

@@ -26,7 +26,7 @@ def test_warning_when_noted_then_the_handler_before_is_kept_for_the_requeue(sign
     signal.signal(signal.SIGUSR2, lambda number, _frame: asked.append(number))
     signals.catch()
     os.kill(os.getpid(), signal.SIGUSR2)
-    assert (signals.warned_at is not None, signals.terminated_at, asked) == (True, None, [])
+    assert (signals.announced_at is not None, signals.terminated_at, asked) == (True, None, [])
     assert signals.requeue is not None
     signals.requeue(signal.SIGUSR2, None)
     assert asked == [signal.SIGUSR2]
@@ -43,7 +43,7 @@ def test_warning_when_it_came_during_the_set_up_then_noted(
 ) -> None:
     monkeypatch.setenv("SRLHPC_WARNED", "1")
     signals.catch()
-    assert signals.warned_at is not None
+    assert signals.announced_at is not None
 
 
 def test_signal_when_the_foreman_is_still_loading_then_held_and_noted() -> None:
@@ -54,7 +54,7 @@ def test_signal_when_the_foreman_is_still_loading_then_held_and_noted() -> None:
         "def run_module(*_, **__):\n"
         "    os.kill(os.getpid(), signal.SIGUSR2)\n"
         "    from srlhpc.launch.signals import JobSignals\n"
-        "    noted = JobSignals(); noted.catch(); print(noted.warned_at is not None)\n"
+        "    noted = JobSignals(); noted.catch(); print(noted.announced_at is not None)\n"
         "runpy.run_module = run_module\n"
         "held.main()\n"
     )

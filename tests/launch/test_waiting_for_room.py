@@ -12,7 +12,7 @@ import pytest
 
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.signals import JobSignals
-from srlhpc.launch.slurm_foreman import JobShift
+from srlhpc.launch.slurm_foreman import SlurmForeman
 from srlhpc.launch.waiting_for_room import EndedFirst, WaitingForRoom
 from srlhpc.runs.lease import read_lease
 from srlhpc.runs.paths import RunPaths
@@ -57,7 +57,7 @@ def test_announced_end_ends_the_wait(tmp_path: Path) -> None:
     waiting = Waiting(tmp_path, room_after=float("inf"))
 
     def warn() -> None:
-        waiting.signals.warned_at = 1.0
+        waiting.signals.announced_at = 1.0
 
     waiting.then = warn
     with pytest.raises(EndedFirst):
@@ -77,7 +77,7 @@ def test_incarnation_that_finds_no_room_for_its_lease_waits_and_then_works(
     paths = RunPaths(tmp_path)
     cluster = ClusterProfile().model_dump(mode="json")
     write_json(paths.slurm, {"cluster": cluster, "jobs": [], "allocation": Allocation((), 10).to_json()})
-    shift = JobShift(paths, "7", JobSignals())
+    shift = SlurmForeman(paths, "7", JobSignals())
     monkeypatch.setattr("time.sleep", lambda _: failing_disk.heal())
     monkeypatch.setattr(shift, "_work_alone", lambda: read_lease(paths.lease))
     failing_disk.fill()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.launch.slurm_attempt import StepBreak
+from srlhpc.launch.slurm_attempt import StepAbort
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 
 ABORTED = "srun: Job step aborted: Waiting up to 17 seconds for job step to finish.\n"
@@ -20,7 +20,7 @@ def attempt(tmp_path: Path) -> AttemptPaths:
 
 
 def test_no_log_or_other_words_then_nothing(attempt: AttemptPaths) -> None:
-    broken = StepBreak(attempt, patience_seconds=0.0)
+    broken = StepAbort(attempt, patience_seconds=0.0)
     assert broken() is None
     (attempt.logs / "srun.log").write_text("srun: error: cpu1: task 3: Killed\n")
     assert broken() is None
@@ -28,7 +28,7 @@ def test_no_log_or_other_words_then_nothing(attempt: AttemptPaths) -> None:
 
 def test_step_when_aborted_then_failed_after_the_patience(attempt: AttemptPaths) -> None:
     (attempt.logs / "srun.log").write_text(ABORTED)
-    assert StepBreak(attempt, patience_seconds=60.0)() is None
-    outcome = StepBreak(attempt, patience_seconds=0.0)()
+    assert StepAbort(attempt, patience_seconds=60.0)() is None
+    outcome = StepAbort(attempt, patience_seconds=0.0)()
     assert outcome is not None
     assert (outcome.state, outcome.reason) == ("failed", "terminated")
