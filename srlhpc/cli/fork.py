@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from srlhpc.cli.options import open_root, open_run, root_option, say, set_option
-from srlhpc.cli.resuming import go_on, where_options
+from srlhpc.cli.resuming import resume_run, where_options
 from srlhpc.errors import ClusterError, UserError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(
     write_json(paths.run, {**content, "forked_from": {"run": source.id, "checkpoint": chosen.name}})
     say(f"run {paths.name} in {paths.folder}: forked from {source.name}, {chosen.name}")
     try:
-        code = go_on(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit)
+        code = resume_run(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit)
     except (UserError, ClusterError):
         if not paths.attempt_numbers() and not paths.slurm.exists():
             shutil.rmtree(paths.folder)

@@ -7,7 +7,7 @@ import sys
 import click
 
 from srlhpc.cli.options import open_run, root_option, say, set_option
-from srlhpc.cli.resuming import check_idle, go_on, where_options
+from srlhpc.cli.resuming import check_idle, resume_run, where_options
 
 _LIMITS = ("steps", "updates", "return_mean", "hours")
 
@@ -35,7 +35,7 @@ def command(
     if state["state"] == "finished" and spec.stop == before.stop:
         say(f"run {paths.name} is finished ({state['reason']}); to go on, extend it: {_extension(state['reason'])}")
         return
-    sys.exit(go_on(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit))
+    sys.exit(resume_run(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit))
 
 
 def _extension(reason: str | None) -> str:

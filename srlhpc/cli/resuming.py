@@ -66,7 +66,7 @@ def check_queue(paths: RunPaths) -> None:
         )
 
 
-def go_on(
+def resume_run(
     paths: RunPaths,
     before: ExperimentSpec,
     spec: ExperimentSpec,

@@ -19,7 +19,7 @@ from srlhpc.runs.progress import ProgressLine, progress_text
 from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS, START_SECONDS
 
 _MISSING_SHOWN = 10
-_EXPENDABLE = ("actor", "evaluator")
+_NOT_ESSENTIAL = ("actor", "evaluator")
 """Roles whose death the others survive."""
 
 
@@ -133,7 +133,7 @@ class AttemptMonitor:
             self._said_lost.add(end.rank)
             label = self._ranks[end.rank].label
             # Before all are up, the others wait for it inside MPI.
-            expendable = label.startswith(_EXPENDABLE) and self.was_up
+            expendable = label.startswith(_NOT_ESSENTIAL) and self.was_up
             if not self._looks.exists(self._attempt.outcome):
                 self._progress.say(f"{label} (rank {end.rank}) {self._why(end, expendable)}")
             if not expendable:

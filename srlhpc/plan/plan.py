@@ -94,7 +94,7 @@ class Plan:
     def coordinator(self) -> RolePlan:
         return self.roles[0]
 
-    def spokesman(self, rank: int) -> RolePlan | None:
+    def reporting_role(self, rank: int) -> RolePlan | None:
         """The role in whose name a rank reports: its first that is not the coordinator."""
         return next((role for role in self.ranks[rank].roles if role.name != "coordinator"), None)
 

@@ -93,21 +93,21 @@ def _records(plan: Plan, now: float) -> list[RankRecord]:
         RankRecord(
             rank.rank,
             role.label if not plan.serial else "serial-0",
-            matters=role.name in ("trainer", "policy_server"),
+            is_essential=role.name in ("trainer", "policy_server"),
             address=role.address,
             silence_limit_seconds=math.inf if plan.serial else silence_limit(role.name),
             heard_at=now,
         )
         for rank in plan.ranks
-        if (role := plan.spokesman(rank.rank)) is not None
+        if (role := plan.reporting_role(rank.rank)) is not None
     ]
 
 
 def build_reporter(plan: Plan, rank: int, roles: Sequence[Role], wiring: Wiring) -> Reporter:
     """The reporter of one rank."""
-    spokesman = plan.spokesman(rank)
-    assert spokesman is not None
-    reports, commands = wiring.reporter_ends(spokesman)
+    reporting_role = plan.reporting_role(rank)
+    assert reporting_role is not None
+    reports, commands = wiring.reporter_ends(reporting_role)
     interval = max(REPORT_SECONDS, len(plan.ranks) / _RANKS_PER_SECOND)
     return Reporter(
         rank,

@@ -39,7 +39,7 @@ from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
 from srlhpc.roles.training.batches import Batches
 from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, load_part, part_tensors
 from srlhpc.roles.training.copy_stream import PartCopy, copy_stream_to
-from srlhpc.roles.training.grants import Granter
+from srlhpc.roles.training.grants import LagLimiter
 from srlhpc.roles.training.staging import Staging
 from srlhpc.roles.training.trainer import Trainer, TrainerSettings
 
@@ -164,7 +164,7 @@ class LearningRoles:
             source=self._source(name, role, vector_size(policy)) if first else None,
             parts=self._part_sender(role, policy, algorithm) if first else None,
             part_copy=self._part_copy(policy, algorithm, device) if first else None,
-            granter=self._granter(role) if plan.needs_grants(name) else None,
+            lag_limiter=self._lag_limiter(role) if plan.needs_grants(name) else None,
             counters=counters,
             feeders={actor.address for actor, _ in plan.groups_fed(role)},
         )
@@ -211,10 +211,10 @@ class LearningRoles:
             holds=plan.serial,
         )
 
-    def _granter(self, role: RolePlan) -> Granter:
+    def _lag_limiter(self, role: RolePlan) -> LagLimiter:
         plan, name = self._plan, role.policy or ""
         requests, grants = self._wiring.grant_ends(role)
-        return Granter(
+        return LagLimiter(
             requests,
             grants,
             fragments=plan.block_fragments(name),

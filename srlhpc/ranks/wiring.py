@@ -150,19 +150,21 @@ class Wiring:
 
     # --- control -------------------------------------------------------------------------------------------------
 
-    def reporter_ends(self, spokesman: RolePlan) -> tuple[Outbox, Inbox]:
+    def reporter_ends(self, reporting_role: RolePlan) -> tuple[Outbox, Inbox]:
         """A rank's ends of the control stream."""
         plan = self._plan
         return (
-            self._transport.outbox(plan.pool_link(Stream.REPORTS, spokesman, plan.coordinator), TEXT, slots=1),
-            self._transport.inbox([plan.pool_link(Stream.COMMANDS, plan.coordinator, spokesman)], TEXT),
+            self._transport.outbox(plan.pool_link(Stream.REPORTS, reporting_role, plan.coordinator), TEXT, slots=1),
+            self._transport.inbox([plan.pool_link(Stream.COMMANDS, plan.coordinator, reporting_role)], TEXT),
         )
 
     def coordinator_ends(self) -> tuple[Inbox, dict[int, Outbox]]:
         """The coordinator's: reports of all ranks, and commands by rank."""
         plan = self._plan
-        spokesmen = {rank.rank: role for rank in plan.ranks if (role := plan.spokesman(rank.rank)) is not None}
-        links = [plan.pool_link(Stream.REPORTS, role, plan.coordinator) for role in spokesmen.values()]
+        reporting_roles = {
+            rank.rank: role for rank in plan.ranks if (role := plan.reporting_role(rank.rank)) is not None
+        }
+        links = [plan.pool_link(Stream.REPORTS, role, plan.coordinator) for role in reporting_roles.values()]
         commands = {
             rank: self._transport.outbox(
                 plan.pool_link(Stream.COMMANDS, plan.coordinator, role),
@@ -170,7 +172,7 @@ class Wiring:
                 slots=_AWAITED_SLOTS,
                 synchronous=False,
             )
-            for rank, role in spokesmen.items()
+            for rank, role in reporting_roles.items()
         }
         return self._transport.inbox(links, TEXT, pool=min(64, 2 * len(links))), commands
 

@@ -150,9 +150,9 @@ def test_every_link_has_two_ends_with_one_layout(kind: str, lag: int | None) -> 
     for role in plan.roles:
         WIRES[role.name](plan, role, wiring)
     for rank in plan.ranks[1:]:
-        spokesman = plan.spokesman(rank.rank)
-        assert spokesman is not None
-        wiring.reporter_ends(spokesman)
+        reporting_role = plan.reporting_role(rank.rank)
+        assert reporting_role is not None
+        wiring.reporter_ends(reporting_role)
     wiring.coordinator_ends()
     assert transport.outboxes == transport.inboxes
     assert {link.stream for link in transport.outboxes} >= {

@@ -13,7 +13,7 @@ from srlhpc.ranks.serial import run_serial
 from srlhpc.roles.acting.actor import StepError
 from srlhpc.roles.coordinating.progress import Progress
 from srlhpc.roles.stillness import StandstillError
-from srlhpc.roles.training.grants import Granter
+from srlhpc.roles.training.grants import LagLimiter
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from tests.finding import KEYS
 from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
@@ -245,7 +245,7 @@ def test_stop_in_the_mailbox_interrupts_after_an_update_and_writes_a_checkpoint(
 
 def test_run_that_stands_still_says_who_waits_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("srlhpc.ranks.serial_pause.STANDSTILL_SECONDS", 0.05)
-    monkeypatch.setattr(Granter, "grant", lambda *_: False)
+    monkeypatch.setattr(LagLimiter, "grant", lambda *_: False)
     job = settings(CATCH, stop={"updates": 5})
     paths = make_run(tmp_path, job)
     attempt, _ = make_attempt(paths, job)

@@ -130,4 +130,4 @@ class Group:
         self._step = self.environment.load_state(state["environment"])
         self._check(self._step)
         for check in self._record_checks:
-            check.go_on(self._step)
+            check.continues(self._step)

@@ -29,7 +29,7 @@ class RecordCheck:
         self._was_valid = np.zeros_like(step.kinds[self._kind.name].valid)
         self(step)
 
-    def go_on(self, step: Step) -> None:
+    def continues(self, step: Step) -> None:
         """Takes in the step that was current when the environment was saved."""
         self._was_valid = step.kinds[self._kind.name].valid.copy()
 

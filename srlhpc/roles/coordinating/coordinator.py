@@ -1,7 +1,7 @@
 """The coordinator: hears every rank, decides when to checkpoint and stop, keeps the run directory.
 
 starting --(all ranks reported)--> training --(limit, Ctrl-C, failed actor)--> stopping --(all done)--> ended
-any --(a rank that matters died, or no actor is left)--> failed: the step is aborted
+any --(a rank that is_essential died, or no actor is left)--> failed: the step is aborted
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ENDING_LIMIT_SECONDS = 60.0
 
 
 class StepLostError(RuntimeError):
-    """A rank that matters is gone; the step must be aborted."""
+    """A rank that is_essential is gone; the step must be aborted."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class Coordinator(Role):
         text = f"rank {record.rank} ({record.label}{f' on {record.host}' if record.host else ''}): {failure.message}"
         log.warning(text)
         self._warnings.append(text)
-        if record.matters:
+        if record.is_essential:
             self._fail(text, failure.kind)
         elif failure.kind not in ("killed", "silence") and self._outcome is None:
             self._outcome = Outcome("failed", failure.kind, text)

@@ -26,7 +26,7 @@ class RankRecord:
 
     rank: int
     label: str
-    matters: bool
+    is_essential: bool
     """Its death ends the step (trainers, policy servers); actors and evaluators may die."""
     address: int
     """Of the role that reports for it."""

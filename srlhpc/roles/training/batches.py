@@ -89,7 +89,7 @@ class Batches:
         waits = int(updating) if self.has_queue else self.left
         return self._is_too_old(int(block.header[BlockHeader.OLDEST_VERSION]), version + waits)
 
-    def is_worn(self, version: int) -> bool:
+    def is_stale(self, version: int) -> bool:
         """Whether the batch of the next update is too old for it, which only happens where others came before."""
         if not (self._kept or self._takes_new):
             return False
@@ -118,7 +118,7 @@ class Batches:
             kept.left -= kept.staging is self.trained
         self._kept = [kept for kept in self._kept if kept.left]
 
-    def drop_worn(self) -> int:
+    def drop_stale(self) -> int:
         """Gives up the batch of the next update; returns the fragments that were never used."""
         if not self._begins_new:
             self._drop(self._best)

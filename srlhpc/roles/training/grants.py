@@ -14,7 +14,7 @@ from srlhpc.comm.protocol import GrantHeader
 from srlhpc.rl.policy_lag import rollout_slots
 
 
-class Granter:
+class LagLimiter:
     """Counts the fragments that were started and lost, and grants as many as the version allows.
 
     Args:

@@ -30,7 +30,7 @@ from srlhpc.roles.time_use import TimeUse
 from srlhpc.roles.training.batches import Batches
 from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, counted, part_tensors
 from srlhpc.roles.training.copy_stream import PartCopy
-from srlhpc.roles.training.grants import Granter
+from srlhpc.roles.training.grants import LagLimiter
 from srlhpc.roles.training.hearing import Hearing
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Trainer(Role):
         *,
         source: Source | None,
         parts: PartSender | None,
-        granter: Granter | None,
+        lag_limiter: LagLimiter | None,
         counters: Counters,
         feeders: Collection[int],
         part_copy: PartCopy | None = None,
@@ -107,7 +107,7 @@ class Trainer(Role):
         self._policy, self._algorithm, self._reducer = policy, algorithm, reducer
         self._blocks = blocks
         self._batches = batches
-        self._source, self._parts, self._granter = source, parts, granter
+        self._source, self._parts, self._lag_limiter = source, parts, lag_limiter
         self._part_copy = part_copy
         self._totals = counters
         self._feeders = set(feeders)
@@ -159,10 +159,10 @@ class Trainer(Role):
         busy |= self._collect()
         if self._source is not None:
             busy |= self._source.poll()
-        if self._granter is not None:
-            busy |= self._granter.listen()
+        if self._lag_limiter is not None:
+            busy |= self._lag_limiter.listen()
             if not self._holding and not self._stopping:
-                busy |= self._granter.grant(self.version, self._batches.begun, self._batches.left)
+                busy |= self._lag_limiter.grant(self.version, self._batches.begun, self._batches.left)
         if self._parts is not None:
             begun = self._clock()
             if self._parts.poll():
@@ -194,8 +194,8 @@ class Trainer(Role):
         return busy
 
     def _take(self, block: Message) -> None:
-        if self._granter is not None:
-            self._granter.received(block.sender)
+        if self._lag_limiter is not None:
+            self._lag_limiter.received(block.sender)
         if self._discarding:
             return
         if self._batches.is_late(block, self.version, updating=self._updating):
@@ -206,8 +206,8 @@ class Trainer(Role):
     def _lose(self, fragments: int) -> None:
         """So many fragments are too old and will not be trained."""
         self._totals.dropped_fragments += fragments
-        if self._granter is not None:
-            self._granter.lose(fragments)
+        if self._lag_limiter is not None:
+            self._lag_limiter.lose(fragments)
 
     # --- life ----------------------------------------------------------------------------------------------------
 
@@ -221,14 +221,14 @@ class Trainer(Role):
             if self._batches.has_queue:
                 (new,) = yield from self._agree(self._batches.gathered.is_full)
                 self._batches.choose(new=new == self._reducer.trainers)
-            staged, worn = self._batches.next, self._batches.is_worn(self.version)
+            staged, worn = self._batches.next, self._batches.is_stale(self.version)
             full, stop, worn_anywhere, steps, valid = yield from self._agree(
                 staged.is_full, self._stopping, worn, staged.steps, staged.valid
             )
             if stop:
                 break
             if worn_anywhere:
-                self._lose(self._batches.drop_worn())
+                self._lose(self._batches.drop_stale())
             elif full == self._reducer.trainers and valid:
                 yield from self._update(int(steps), int(valid))
             elif full == self._reducer.trainers:
@@ -256,8 +256,8 @@ class Trainer(Role):
         if not self._empty_batches:
             log.warning("a batch has no valid record (is any agent alive?); such batches are skipped")
         self._empty_batches += 1
-        if self._granter is not None:
-            self._granter.lose(self._batches.gathered.columns)
+        if self._lag_limiter is not None:
+            self._lag_limiter.lose(self._batches.gathered.columns)
         self._batches.gathered.clear()
 
     def _update(self, steps: int, valid: int) -> Generator[None]:
@@ -353,11 +353,11 @@ class Trainer(Role):
 
     def _relieve(self) -> None:
         """Nothing moves in the run: groups may go on beyond the limits; what a full batch has no room for is lost."""
-        if self._granter is not None:
-            self._granter.grant_all(self.version)
+        if self._lag_limiter is not None:
+            self._lag_limiter.grant_all(self.version)
         while self._batches.gathered.is_full and (block := self._blocks.take()) is not None:
-            if self._granter is not None:
-                self._granter.received(block.sender)
+            if self._lag_limiter is not None:
+                self._lag_limiter.received(block.sender)
             self._lose(block.fields["valid"].shape[1] * block.fields["valid"].shape[2])
             self._blocks.release(block)
 
@@ -367,8 +367,8 @@ class Trainer(Role):
             self._blocks.forget(address)
             if self._source is not None:
                 self._source.forget(address)
-        if self._granter is not None:
-            self._granter.forget(addresses)
+        if self._lag_limiter is not None:
+            self._lag_limiter.forget(addresses)
 
     def fill(self, report: Report) -> None:
         self._hearing.reported()
@@ -411,21 +411,23 @@ class Trainer(Role):
             text = "waits for the other trainers or the coordinator, its batch is full"
         else:
             text = f"waits for blocks, has {gathered.filled} of {gathered.blocks}"
-        return text + (f", and {self._granter.asking} groups ask it for grants" if self._granter is not None else "")
+        return text + (
+            f", and {self._lag_limiter.asking} groups ask it for grants" if self._lag_limiter is not None else ""
+        )
 
     def save_state(self) -> Mapping[str, Any]:
         """The order of asking for grants, and a batch that has uses left."""
-        state = dict(self._granter.save_state()) if self._granter is not None else {}
+        state = dict(self._lag_limiter.save_state()) if self._lag_limiter is not None else {}
         return state | self._batches.save_state()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        if self._granter is not None:
-            self._granter.load_state(state)
+        if self._lag_limiter is not None:
+            self._lag_limiter.load_state(state)
         self._batches.load_state(state)
 
     def close(self) -> None:
         self._blocks.close()
         if self._source is not None:
             self._source.close()
-        if self._granter is not None:
-            self._granter.close()
+        if self._lag_limiter is not None:
+            self._lag_limiter.close()

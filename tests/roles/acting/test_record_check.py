@@ -46,7 +46,7 @@ def test_step_that_a_state_was_saved_at_is_taken_as_it_is() -> None:
     steps = steps_of(Scripted(SCRIPTS, {"agent": AGENTS}), 40)
     check = RecordCheck(Scripted(SCRIPTS, {"agent": AGENTS}).spaces.kinds[0])
     for begin in range(len(steps)):
-        check.go_on(Step({"agent": steps[begin]}))
+        check.continues(Step({"agent": steps[begin]}))
         for step in steps[begin + 1 :]:
             check(Step({"agent": step}))
 

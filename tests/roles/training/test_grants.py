@@ -8,14 +8,14 @@ from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Link, Message, Outbox, Stream
 from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.protocol import HEADER_ONLY, GrantHeader
-from srlhpc.roles.training.grants import Granter
+from srlhpc.roles.training.grants import LagLimiter
 
 TRAINER = 100
 FRAGMENTS = 4
 
 
 class Groups:
-    """Groups (one per actor, addresses 0, 1, ...) that ask a granter; a batch is two blocks of four fragments."""
+    """Groups (one per actor, addresses 0, 1, ...) that ask a lag_limiter; a batch is two blocks of four fragments."""
 
     def __init__(self, groups: int = 3, *, batch: int = 8, max_policy_lag: int = 0, version: int = 0) -> None:
         transport = InProcessTransport()
@@ -23,7 +23,7 @@ class Groups:
         answers = [Link(Stream.GRANTS, TRAINER, group) for group in range(groups)]
         self._asking: list[Outbox] = [transport.outbox(link, HEADER_ONLY, slots=1) for link in asks]
         self._answers = [transport.inbox([link], HEADER_ONLY) for link in answers]
-        self.granter = Granter(
+        self.lag_limiter = LagLimiter(
             transport.inbox(asks, HEADER_ONLY),
             {place: transport.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
             fragments=FRAGMENTS,
@@ -40,11 +40,11 @@ class Groups:
             message.header[GrantHeader.GROUP] = group
             message.header[GrantHeader.HOLDING] = held
             self._asking[group].send(message)
-            self.granter.listen()
+            self.lag_limiter.listen()
 
     def granted(self, version: int) -> dict[int, int]:
         """Group to the version that its grant needs."""
-        self.granter.grant(version, version - self._first_version, 0)
+        self.lag_limiter.grant(version, version - self._first_version, 0)
         found = {}
         for group, inbox in enumerate(self._answers):
             inbox.poll()
@@ -87,8 +87,8 @@ def test_dropped_fragments_may_be_started_again() -> None:
     groups = Groups()
     groups.ask(0, 1, 2)
     groups.granted(version=0)
-    groups.granter.received(0)
-    groups.granter.lose(FRAGMENTS)
+    groups.lag_limiter.received(0)
+    groups.lag_limiter.lose(FRAGMENTS)
     assert groups.granted(version=0) == {2: 0}
 
 
@@ -96,7 +96,7 @@ def test_open_fragments_of_a_dead_actor_may_be_started_by_others() -> None:
     groups = Groups()
     groups.ask(0, 1, 2)
     groups.granted(version=0)
-    groups.granter.forget([0])
+    groups.lag_limiter.forget([0])
     assert groups.granted(version=0) == {2: 0}
 
 
@@ -104,42 +104,42 @@ def test_death_is_counted_once() -> None:
     groups = Groups()
     groups.ask(0)
     groups.granted(version=0)
-    groups.granter.forget([0])
-    groups.granter.forget([0])
-    assert groups.granter.lost == FRAGMENTS
+    groups.lag_limiter.forget([0])
+    groups.lag_limiter.forget([0])
+    assert groups.lag_limiter.lost == FRAGMENTS
 
 
 def test_fragments_that_came_before_the_death_are_not_lost() -> None:
     groups = Groups()
     groups.ask(0)
     groups.granted(version=0)
-    groups.granter.received(0)
-    groups.granter.forget([0])
-    assert groups.granter.lost == 0
+    groups.lag_limiter.received(0)
+    groups.lag_limiter.forget([0])
+    assert groups.lag_limiter.lost == 0
 
 
 def test_block_that_is_taken_after_its_actors_death_is_not_lost() -> None:
     groups = Groups()
     groups.ask(0)
     groups.granted(version=0)
-    groups.granter.forget([0])
-    groups.granter.received(0)
-    assert groups.granter.lost == 0
+    groups.lag_limiter.forget([0])
+    groups.lag_limiter.received(0)
+    assert groups.lag_limiter.lost == 0
 
 
 def test_dead_actor_that_had_asked_gets_no_grant() -> None:
     groups = Groups()
     groups.ask(0, 1)
-    groups.granter.forget([0])
+    groups.lag_limiter.forget([0])
     assert groups.granted(version=0) == {1: 0}
-    assert groups.granter.started == FRAGMENTS
+    assert groups.lag_limiter.started == FRAGMENTS
 
 
 def test_order_of_asking_is_the_saved_one_after_a_resume() -> None:
     before = Groups()
     before.ask(2, 0, 1)
     after = Groups(batch=4)
-    after.granter.load_state(before.granter.save_state())
+    after.lag_limiter.load_state(before.lag_limiter.save_state())
     after.ask(0, 1)
     assert after.granted(version=0) == {}
     after.ask(2)
@@ -164,7 +164,7 @@ def test_order_of_asking_is_saved_of_groups_that_hold_nothing() -> None:
     before.ask(2, held=Holding.EARLIER)
     before.ask(0, 1)
     after = Groups()
-    after.granter.load_state(before.granter.save_state())
+    after.lag_limiter.load_state(before.lag_limiter.save_state())
     after.ask(1, 0)
     assert list(after.granted(version=0)) == [0, 1]
 
@@ -184,12 +184,12 @@ def test_grants_never_exceed_what_the_version_allows_whatever_happens() -> None:
                 asked.discard(group)
                 open_blocks.append(group)
             if open_blocks and random_source.random() < 0.6:
-                groups.granter.received(open_blocks.pop(random_source.randrange(len(open_blocks))))
+                groups.lag_limiter.received(open_blocks.pop(random_source.randrange(len(open_blocks))))
                 if random_source.random() < 0.2:
-                    groups.granter.lose(FRAGMENTS)
+                    groups.lag_limiter.lose(FRAGMENTS)
                 else:
                     trained += FRAGMENTS
                 version = trained // 8
             bound = (version + 1 + max_policy_lag) * 8
-            assert groups.granter.started - groups.granter.lost <= bound
+            assert groups.lag_limiter.started - groups.lag_limiter.lost <= bound
         assert version > 10

@@ -21,7 +21,7 @@ from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender
 from srlhpc.roles.training.batches import Batches
 from srlhpc.roles.training.checkpoint_part import Counters, part_tensors
 from srlhpc.roles.training.copy_stream import CopyStream, PartCopy
-from srlhpc.roles.training.grants import Granter
+from srlhpc.roles.training.grants import LagLimiter
 from srlhpc.roles.training.staging import Staging
 from srlhpc.roles.training.trainer import AgreeingReducer, Trainer, TrainerSettings
 from tests.roles.counting_policy import KIND, CountingPolicy
@@ -133,7 +133,7 @@ class Training:
         answers = [Link(Stream.GRANTS, address, actor) for actor in ACTORS]
         self.asking = [transport.outbox(link, HEADER_ONLY, slots=1) for link in asks]
         self.answers = [transport.inbox([link], HEADER_ONLY) for link in answers]
-        granter = Granter(
+        lag_limiter = LagLimiter(
             transport.inbox(asks, HEADER_ONLY),
             {place: transport.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
             fragments=E * A, batch=BLOCKS * E * A, uses=uses, max_policy_lag=uses - 1,
@@ -148,7 +148,7 @@ class Training:
             batches,
             source=self.source,
             parts=PartSender(transport.outbox(part, CHUNK, slots=2)) if first else None,
-            granter=granter if strict else None,
+            lag_limiter=lag_limiter if strict else None,
             counters=Counters(),
             feeders=ACTORS,
             part_copy=PartCopy(part_tensors(self.policy, self.algorithm), stream) if stream is not None else None,
