@@ -19,7 +19,7 @@ from srlhpc.import_path import load_module
 from srlhpc.pictures.frames import Frames
 from srlhpc.pictures.video import film
 from srlhpc.plan.plan import Plan
-from srlhpc.plan.planner import plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.policies.policy import Policy
 from srlhpc.ranks.actors import episode_summary
@@ -62,32 +62,32 @@ def evaluate(
     Raises:
         UserError: no checkpoint, one that does not fit, an environment that draws no pictures, ...
     """
-    made = _plan(paths)
-    check_packages(made.spec.environment)
+    plan = _plan(paths)
+    check_packages(plan.spec.environment)
     file, tree = _checkpoint(paths, checkpoint)
     copies = 1 if video else min(episodes, MOST_COPIES)
-    module = load_module(made.spec.environment.factory, "envs")
-    seed_generators(seed_of(made.spec.seed, "eval generators", seed))
-    environment = module.build(made.spec.environment, copies=copies, seed=seed, render=video is not None)
+    module = load_module(plan.spec.environment.factory, "envs")
+    seed_generators(seed_of(plan.spec.seed, "eval generators", seed))
+    environment = module.build(plan.spec.environment, copies=copies, seed=seed, render=video is not None)
     torch.set_num_threads(1)
-    players = [Player(_policy(made, seat.policy, tree, file), seat.kind, seat.agents, copies) for seat in made.seats]
-    most_steps = max_episode_steps or made.spec.evaluators.max_episode_steps
+    players = [Player(_policy(plan, seat.policy, tree, file), seat.kind, seat.agents, copies) for seat in plan.seats]
+    most_steps = max_episode_steps or plan.spec.evaluators.max_episode_steps
     line = line or ProgressLine(io.StringIO())
     try:
-        played = Round(environment, players, episodes, seed_of(made.spec.seed, "eval", seed), most_steps)
+        played = Round(environment, players, episodes, seed_of(plan.spec.seed, "eval", seed), most_steps)
         _play(_Watched(played, episodes, line), environment, video, line)
     finally:
-        close(environment, f"environment {made.spec.environment.factory}")
+        close(environment, f"environment {plan.spec.environment.factory}")
         line.clear()
-    return {**_result(made, played, file, tree), "max_episode_steps": most_steps}
+    return {**_result(plan, played, file, tree), "max_episode_steps": most_steps}
 
 
 def _plan(paths: RunPaths) -> Plan:
     spec = load_experiment(paths.spec)
     attempt = paths.last_attempt()
     if attempt is not None and attempt.spaces.exists():
-        return plan(spec, Spaces.from_json(json.loads(attempt.spaces.read_text())))
-    return plan(spec, probe_spaces(spec.environment))
+        return make_plan(spec, Spaces.from_json(json.loads(attempt.spaces.read_text())))
+    return make_plan(spec, probe_spaces(spec.environment))
 
 
 def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping[str, Any]]:
@@ -99,11 +99,11 @@ def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping
     return newest.path, newest.tree
 
 
-def _policy(made: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Policy:
-    spec = made.spec.policies[name]
-    torch.manual_seed(seed_of(made.spec.seed, "policy", list(made.spec.policies).index(name)))
+def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Policy:
+    spec = plan.spec.policies[name]
+    torch.manual_seed(seed_of(plan.spec.seed, "policy", list(plan.spec.policies).index(name)))
     policy: Policy = load_module(spec.network.kind, "srlhpc.policies").build(
-        spec.network, made.shapes(name).kind, spec.normalize
+        spec.network, plan.shapes(name).kind, spec.normalize
     )
     part = tree["policies"].get(name)
     if part is not None:
@@ -112,7 +112,7 @@ def _policy(made: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Polic
             policy.load_state_dict(tensors)
         except RuntimeError as error:
             raise UserError(f"{file}: policy '{name}' does not fit this run's network: {error}") from None
-    elif made.trainers(name):
+    elif plan.trainers(name):
         raise UserError(f"{file}: has no policy '{name}' (it has {', '.join(tree['policies'])})")
     return policy
 
@@ -150,8 +150,8 @@ def _play(watched: _Watched, environment: Environment, video: Path | None, line:
                 shown.add(frames.picture(environment.render()))
 
 
-def _result(made: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
-    summary_of = episode_summary(made)
+def _result(plan: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
+    summary_of = episode_summary(plan)
     summaries = [summary_of(episode) for episode in played.episodes]
     returns = [summary["return"] for summary in summaries if summary["return"] is not None]
     return {

@@ -117,7 +117,7 @@ def _submit(
 ) -> int:
     from srlhpc.data.atomic import read_json, write_atomically
     from srlhpc.launch.submission import check_can_start, submit_foreman
-    from srlhpc.plan.planner import plan
+    from srlhpc.plan.planner import make_plan
     from srlhpc.runs.lease import Lease
     from srlhpc.slurm.allocation import allocate
     from srlhpc.slurm.node_order import in_node_order
@@ -129,14 +129,14 @@ def _submit(
     written = read_json(paths.slurm) or {}
     profile = load_cluster(cluster) if cluster else ClusterProfile.model_validate(written["cluster"])
     minutes = minutes_of(limit) if limit else int(written.get("minutes") or profile.time_minutes)
-    made = plan(spec, probe_spaces(spec.environment))
-    allocation = in_node_order(allocate(made, profile, minutes), profile)
+    plan = make_plan(spec, probe_spaces(spec.environment))
+    allocation = in_node_order(allocate(plan, profile, minutes), profile)
     check_can_start(allocation)
     # Of two that go on with a run at once, one is let in; the other then finds the job of the first.
     with Lease(paths.lease).held(_next_attempt(paths)):
         check_queue(paths)
-        _newest(paths, made)
-        _say_changes(paths, before, spec, made)
+        _newest(paths, plan)
+        _say_changes(paths, before, spec, plan)
         write_atomically(paths.spec, dump_experiment(spec).encode())
         try:
             job = submit_foreman(paths, allocation, profile, minutes=minutes)
@@ -151,7 +151,7 @@ def _submit(
 def _run_here(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, overrides: tuple[str, ...]) -> int:
     from srlhpc.data.atomic import write_atomically
     from srlhpc.launch.attempt import check_devices, check_launcher, run_attempt
-    from srlhpc.plan.planner import plan
+    from srlhpc.plan.planner import make_plan
     from srlhpc.runs.lease import Lease
     from srlhpc.specs.load import dump_experiment
     from srlhpc.specs.probe import probe_spaces
@@ -161,23 +161,23 @@ def _run_here(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, ove
     serial = _was_serial(last) if last else False
     check_launcher(serial)
     check_devices(spec)
-    made = plan(spec, probe_spaces(spec.environment), serial=serial)
+    plan = make_plan(spec, probe_spaces(spec.environment), serial=serial)
     with Lease(paths.lease).held(_next_attempt(paths)) as lease:
         check_queue(paths)
-        checkpoint = _newest(paths, made)
-        _say_changes(paths, before, spec, made)
+        checkpoint = _newest(paths, plan)
+        _say_changes(paths, before, spec, plan)
         write_atomically(paths.spec, dump_experiment(spec).encode())
-        outcome = run_attempt(paths, lease, made, overrides, checkpoint, serial=serial)
+        outcome = run_attempt(paths, lease, plan, overrides, checkpoint, serial=serial)
     return outcome.exit_code
 
 
-def _say_changes(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, made: Plan) -> None:
+def _say_changes(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, plan: Plan) -> None:
     from srlhpc.data.atomic import read_json
 
     for line in changes(before, spec):
         say(f"changed: {line}")
     last = paths.last_attempt()
-    _say_ranks((read_json(last.plan) if last else None) or {}, made)
+    _say_ranks((read_json(last.plan) if last else None) or {}, plan)
 
 
 def _was_serial(last: AttemptPaths) -> bool:
@@ -193,7 +193,7 @@ def _was_serial(last: AttemptPaths) -> bool:
     )
 
 
-def _newest(paths: RunPaths, made: Plan) -> Path | None:
+def _newest(paths: RunPaths, plan: Plan) -> Path | None:
     """The checkpoint to go on from, if there is one.
 
     Raises:
@@ -208,7 +208,7 @@ def _newest(paths: RunPaths, made: Plan) -> Path | None:
         return None
     for problem in found.problems:
         say(f"skipped: {problem}")
-    check_fit(found.tree, found.path, paths, made)
+    check_fit(found.tree, found.path, paths, plan)
     meta: dict[str, Any] = found.tree.get("meta", {})
     say(
         f"run {paths.name} goes on from {found.path.name}: "

@@ -20,7 +20,7 @@ from srlhpc.cli.output import forgive_output
 def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None, name: str | None) -> None:
     """Train JOB here, with live progress. Ctrl-C writes a checkpoint and ends."""
     from srlhpc.launch.attempt import check_devices, check_launcher, run_attempt
-    from srlhpc.plan.planner import plan
+    from srlhpc.plan.planner import make_plan
     from srlhpc.runs.creation import check_name, create_run
     from srlhpc.runs.lease import Lease
     from srlhpc.specs.load import dump_experiment, load_job
@@ -35,11 +35,11 @@ def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None
     check_launcher(serial)
     with read.naming_places():
         check_devices(spec)
-        made = plan(spec, probe_spaces(spec.environment), serial=serial)
+        plan = make_plan(spec, probe_spaces(spec.environment), serial=serial)
     paths = create_run(folder, name, Path(job).stem, dump_experiment(spec), spec.seed, sys.argv)
     say(f"run {paths.name} in {paths.folder}")
-    for note in made.notes:
+    for note in plan.notes:
         say(note)
     with Lease(paths.lease).held(1) as lease:
-        outcome = run_attempt(paths, lease, made, overrides, None, serial=serial)
+        outcome = run_attempt(paths, lease, plan, overrides, None, serial=serial)
     sys.exit(outcome.exit_code)

@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """Train JOB on a Slurm cluster: submits, prints the run's id and returns."""
     from srlhpc.launch.submission import check_can_start
-    from srlhpc.plan.planner import plan
+    from srlhpc.plan.planner import make_plan
     from srlhpc.runs.creation import check_name
     from srlhpc.runs.search import runs_root
     from srlhpc.slurm.allocation import allocate
@@ -62,16 +62,16 @@ def command(
     profile = where.profile.model_copy(update={"requeue": False}) if chain > 1 else where.profile
     minutes = profile.time_minutes if limit is None else minutes_of(limit)
     with read.naming_places():
-        made = plan(read.spec, probe_spaces(read.spec.environment))
+        plan = make_plan(read.spec, probe_spaces(read.spec.environment))
     with where.naming_places():
-        allocation = in_node_order(allocate(made, profile, minutes), profile)
+        allocation = in_node_order(allocate(plan, profile, minutes), profile)
         check_can_start(allocation)
-    for note in made.notes:
+    for note in plan.notes:
         say(note)
     if dry_run:
         from srlhpc.cli.dry_run import show
 
-        show(made, allocation, profile, name or f"{Path(job).stem}-ID", runs_root(root), chain)
+        show(plan, allocation, profile, name or f"{Path(job).stem}-ID", runs_root(root), chain)
         return
     paths = _create(open_root(root), name, Path(job).stem, dump_experiment(read.spec), read.spec.seed)
     ids = _submit(paths, allocation, profile, minutes, chain)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from srlhpc.doctor.reports import CheckedRank, WorkFolder
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
-from srlhpc.plan.planner import plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.slurm.allocation import Allocation, allocate
 from srlhpc.slurm.sbatch import sbatch_text
 from srlhpc.specs.cluster import ClusterProfile, RoleResources
@@ -49,9 +49,9 @@ def check_job(cluster: ClusterProfile) -> CheckJob:
         UserError: the profile has no place for them; the message starts with its path.
     """
     for trainers, most in ((2, 1), (2, None), (1, None)):
-        small, made = _small(cluster, most), _plan(cluster, trainers)
+        small, plan = _small(cluster, most), _plan(cluster, trainers)
         try:
-            allocation = allocate(made, small, small.time_minutes)
+            allocation = allocate(plan, small, small.time_minutes)
         except UserError as error:
             refusal = error
             continue
@@ -59,7 +59,7 @@ def check_job(cluster: ClusterProfile) -> CheckJob:
             break
     else:
         raise refusal
-    return CheckJob(_ranks(made, allocation), allocation, small)
+    return CheckJob(_ranks(plan, allocation), allocation, small)
 
 
 def _has_nodes(allocation: Allocation, cluster: ClusterProfile) -> bool:
@@ -90,14 +90,14 @@ def _plan(cluster: ClusterProfile, trainers: int) -> Plan:
         "evaluators": {"ranks": int("evaluator" in cluster.roles)},
     }
     spec = ExperimentSpec.model_validate({**_JOB, **sizes})
-    return plan(spec, probe_spaces(spec.environment))
+    return make_plan(spec, probe_spaces(spec.environment))
 
 
-def _ranks(made: Plan, allocation: Allocation) -> list[CheckedRank]:
+def _ranks(plan: Plan, allocation: Allocation) -> list[CheckedRank]:
     shares = [share for component in allocation.components for share in component.gpu_shares]
     return [
         CheckedRank(rank.rank, rank.label, rank.needs_torch, share)
-        for rank, share in zip(made.ranks, shares, strict=True)
+        for rank, share in zip(plan.ranks, shares, strict=True)
     ]
 
 

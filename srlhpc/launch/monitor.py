@@ -78,27 +78,23 @@ class AttemptMonitor:
         """Whether an update has come since the coordinator's first word."""
         return self._first_updates is not None and self._last_status.get("updates", 0) > self._first_updates
 
-    def until_gone(
-        self, launcher: subprocess.Popen[bytes], overdue_outcome: Callable[[], Outcome | None]
-    ) -> Outcome | None:
+    def until_gone(self, launcher: subprocess.Popen[bytes], overdue: Callable[[], Outcome | None]) -> Outcome | None:
         """Returns when all ranks are gone or must go; then says why they must.
 
         Args:
             launcher: ends when all ranks have.
-            overdue_outcome: asked at every look; its outcome ends the wait.
+            overdue: asked at every look; its outcome ends the wait.
         """
         try:
-            return self._until_gone(launcher, overdue_outcome)
+            return self._until_gone(launcher, overdue)
         except FileSystemLostError as error:
             return Outcome("failed", "file_system", str(error))
 
-    def _until_gone(
-        self, launcher: subprocess.Popen[bytes], overdue_outcome: Callable[[], Outcome | None]
-    ) -> Outcome | None:
+    def _until_gone(self, launcher: subprocess.Popen[bytes], overdue: Callable[[], Outcome | None]) -> Outcome | None:
         clock = Deadlines(self._limits)
         ends: dict[int, RankEnd] = {}
         while launcher.poll() is None:
-            if (forced := overdue_outcome()) is not None:
+            if (forced := overdue()) is not None:
                 return forced
             ends = read_ends(self._attempt, ends, self._looks)
             if len(ends) == len(self._ranks):

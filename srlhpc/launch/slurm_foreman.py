@@ -126,7 +126,7 @@ class SlurmForeman:
 
     def _attempts(self) -> Outcome:
         try:
-            made, plugin = self._plan(), srun_plugin(self._cluster)
+            plan, plugin = self._plan(), srun_plugin(self._cluster)
         except (UserError, ClusterError):
             # Whoever ends the job also ends the processes that were asked for this.
             if not self._signals.any:
@@ -137,7 +137,7 @@ class SlurmForeman:
         standby = Standby(
             self._paths,
             self._job,
-            made,
+            plan,
             self._allocation,
             plugin,
             start_seconds=self._limits.start,
@@ -145,16 +145,16 @@ class SlurmForeman:
             is_wanted=self._cluster.standby and self._cluster.restarts_in_place > 0,
         )
         try:
-            return self._attempts_of(made, plugin, standby)
+            return self._attempts_of(plan, plugin, standby)
         finally:
             standby.end()
 
-    def _attempts_of(self, made: Plan, plugin: str, standby: Standby) -> Outcome:
+    def _attempts_of(self, plan: Plan, plugin: str, standby: Standby) -> Outcome:
         first = before = self._updates()
         restarts, restarted_at = 0, list[float]()
         while not self._signals.any:
             try:
-                attempt = self._room(lambda: self._new_attempt(made, standby))
+                attempt = self._room(lambda: self._new_attempt(plan, standby))
                 outcome = attempt.run(self._allocation, plugin, self._room)
             except EndedFirst:
                 break
@@ -188,11 +188,11 @@ class SlurmForeman:
         self._amend(outcome)
         return outcome
 
-    def _new_attempt(self, made: Plan, standby: Standby) -> SlurmAttempt:
+    def _new_attempt(self, plan: Plan, standby: Standby) -> SlurmAttempt:
         return SlurmAttempt(
             self._paths,
             self._job,
-            made,
+            plan,
             self._lease,
             self._grace_period,
             standby,
@@ -215,19 +215,19 @@ class SlurmForeman:
         return self._leave(announced, "end" if ends else "requeue")
 
     def _plan(self) -> Plan:
-        from srlhpc.plan.planner import plan
+        from srlhpc.plan.planner import make_plan
         from srlhpc.specs.load import load_experiment
         from srlhpc.specs.probe import probe_spaces
 
         spec = load_experiment(self._paths.spec)
-        made = plan(spec, probe_spaces(spec.environment))
-        if len(made.ranks) != self._allocation.ranks:
+        plan = make_plan(spec, probe_spaces(spec.environment))
+        if len(plan.ranks) != self._allocation.ranks:
             raise UserError(
-                f"{self._paths.spec} needs {len(made.ranks)} ranks, but the job was allocated for "
+                f"{self._paths.spec} needs {len(plan.ranks)} ranks, but the job was allocated for "
                 f"{self._allocation.ranks}; was it changed after it was submitted? Go on: srlhpc resume "
                 f"{self._paths.name}"
             )
-        return made
+        return plan
 
     def _pause(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

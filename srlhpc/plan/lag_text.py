@@ -13,36 +13,36 @@ _HIGH = 2.0
 """Updates; data as old as this on average costs steps (benchmarks/policy_lag_*.md)."""
 
 
-def lag_plan(made: Plan, policy: str) -> str:
+def lag_plan(plan: Plan, policy: str) -> str:
     """`policy lag: at most 1 update (max_policy_lag: auto)`, and what follows from it."""
-    limit, setting = made.max_policy_lag(policy), made.spec.policies[policy].max_policy_lag
-    if made.serial:
+    limit, setting = plan.max_policy_lag(policy), plan.spec.policies[policy].max_policy_lag
+    if plan.serial:
         return f"policy lag: {_updates(limit or 0)}, as in every serial run"
     written = "null" if setting is None else str(setting)
     said = "no limit" if limit is None else f"at most {_updates(limit)}"
-    return f"policy lag: {said} (max_policy_lag: {written}){_consequence(made, policy, limit)}"
+    return f"policy lag: {said} (max_policy_lag: {written}){_consequence(plan, policy, limit)}"
 
 
-def _consequence(made: Plan, policy: str, limit: int | None) -> str:
-    in_play, auto = made.fragments_in_play(policy), made.auto_policy_lag(policy)
-    fragments = f"{in_play} fragments in play, batches of {made.spec.policies[policy].batch.fragments}"
+def _consequence(plan: Plan, policy: str, limit: int | None) -> str:
+    in_play, auto = plan.fragments_in_play(policy), plan.auto_policy_lag(policy)
+    fragments = f"{in_play} fragments in play, batches of {plan.spec.policies[policy].batch.fragments}"
     if limit is None:
-        if made.spec.policies[policy].batch.queue is not None:
+        if plan.spec.policies[policy].batch.queue is not None:
             return "; batches are kept and used again (batch.queue)"
-        return f"; about {made.lag_without_limit(policy)} where the trainer is slower than the actors"
+        return f"; about {plan.lag_without_limit(policy)} where the trainer is slower than the actors"
     if auto is not None and limit < auto:
         return f"; actors wait during updates, which they would not at {auto} ({fragments})"
     return f"; {fragments}"
 
 
-def lag_advice(made: Plan, policy: str) -> str | None:
+def lag_advice(plan: Plan, policy: str) -> str | None:
     """Which setting makes data newer; None where the limit was chosen, and where batches are kept in a queue."""
-    spec, auto = made.spec.policies[policy], made.auto_policy_lag(policy)
-    if made.serial or spec.batch.queue is not None or isinstance(spec.max_policy_lag, int):
+    spec, auto = plan.spec.policies[policy], plan.auto_policy_lag(policy)
+    if plan.serial or spec.batch.queue is not None or isinstance(spec.max_policy_lag, int):
         return None
     if spec.max_policy_lag is None:
         return f"policies.{policy}.max_policy_lag: auto" + (f" limits it to {auto}" if auto is not None else "")
-    in_play = made.fragments_in_play(policy)
+    in_play = plan.fragments_in_play(policy)
     return (
         f"policies.{policy}.batch.fragments: {in_play} holds all fragments in play; a smaller "
         f"policies.{policy}.max_policy_lag makes actors wait"

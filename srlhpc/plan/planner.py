@@ -16,7 +16,7 @@ from srlhpc.specs.experiment import ExperimentSpec
 _MAX_MESSAGE_BYTES = (1 << 31) - 1
 
 
-def plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> Plan:
+def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> Plan:
     """Works out the plan, or says why the spec cannot work.
 
     Args:
@@ -28,17 +28,17 @@ def plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> Plan:
         UserError: agents without a policy, a batch that no whole number of blocks makes, too few groups, ...
     """
     seats = tuple(_seats(spec, spaces))
-    made = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
-    made = replace(made, notes=(*_notes(spec, serial), *_lag_notes(made)))
-    for policy in made.trained_policies:
-        _check_batch(made, policy)
+    plan = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
+    plan = replace(plan, notes=(*_notes(spec, serial), *_lag_notes(plan)))
+    for policy in plan.trained_policies:
+        _check_batch(plan, policy)
     for seat in seats:
         try:
             spec.policies[seat.policy].network.check(spaces.kind(seat.kind))
         except UserError as error:
             raise UserError(f"policies.{seat.policy}.network: {error}") from None
-        _check_message_sizes(made, seat.policy)
-    return made
+        _check_message_sizes(plan, seat.policy)
+    return plan
 
 
 def _seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
@@ -98,22 +98,22 @@ def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple
     trained = [seat.policy for seat in seats if seat.trained]
     inference = spec.actors.inference.kind
     _check_roles(spec, seats, trained, serial)
-    made = _RoleList(serial)
-    made.add("coordinator", 0)
+    roles = _RoleList(serial)
+    roles.add("coordinator", 0)
     for policy, index in itertools.product(trained, range(spec.trainers.ranks)):
-        trainer = made.add("trainer", index, policy)
+        trainer = roles.add("trainer", index, policy)
         if inference == "trainer":
-            made.beside(trainer, "policy_server", made.count("policy_server"), policy)
+            roles.beside(trainer, "policy_server", roles.count("policy_server"), policy)
     if inference == "server":
         for index in range(spec.policy_servers.ranks):
-            made.add("policy_server", index)
+            roles.add("policy_server", index)
     for index in range(spec.evaluators.ranks):
-        made.add("evaluator", index)
+        roles.add("evaluator", index)
     for index in range(spec.actors.ranks):
-        actor = made.add("actor", index)
+        actor = roles.add("actor", index)
         if inference == "inline":
-            made.beside(actor, "policy_server", index)
-    return tuple(made.roles)
+            roles.beside(actor, "policy_server", index)
+    return tuple(roles.roles)
 
 
 def _check_roles(spec: ExperimentSpec, seats: tuple[Seat, ...], trained: list[str], serial: bool) -> None:
@@ -140,33 +140,33 @@ def _notes(spec: ExperimentSpec, serial: bool) -> list[str]:
     return notes
 
 
-def _lag_notes(made: Plan) -> Iterator[str]:
+def _lag_notes(plan: Plan) -> Iterator[str]:
     """Which policies of several start fragments beyond their limit, lest groups wait in a circle."""
     limited = {
-        policy: made.spec.policies[policy].batch.fragment_steps
-        for policy in made.trained_policies
-        if made.max_policy_lag(policy) is not None
+        policy: plan.spec.policies[policy].batch.fragment_steps
+        for policy in plan.trained_policies
+        if plan.max_policy_lag(policy) is not None
     }
     for policy in must_not_wait(limited):
         yield (
             f"policies.{policy}: its fragments ({limited[policy]} steps) end within another policy's "
             f"({', '.join(f'{name} {steps}' for name, steps in limited.items() if name != policy)}), so some start "
             "beyond the limit of the policy lag, and those that become older than max_policy_lag are dropped"
-            f"{'; with several trainers the run may pause for seconds' if made.spec.trainers.ranks > 1 else ''}; "
+            f"{'; with several trainers the run may pause for seconds' if plan.spec.trainers.ranks > 1 else ''}; "
             "choose batch.fragment_steps so that the longer is a multiple of the shorter"
         )
 
 
-def _check_batch(made: Plan, policy: str) -> None:
-    spec = made.spec.policies[policy]
-    brought, wanted = made.block_fragments(policy), spec.batch.fragments
+def _check_batch(plan: Plan, policy: str) -> None:
+    spec = plan.spec.policies[policy]
+    brought, wanted = plan.block_fragments(policy), spec.batch.fragments
     if wanted % brought:
         raise UserError(
             f"policies.{policy}.batch.fragments: is {wanted}; one block brings {brought} fragments "
-            f"({made.spec.actors.environments} environments x {len(made.seat(policy).trained)} trained agents), "
+            f"({plan.spec.actors.environments} environments x {len(plan.seat(policy).trained)} trained agents), "
             f"and a batch is a whole number of blocks: use a multiple of {brought}, or change actors.environments"
         )
-    groups, trainers = len(made.groups), len(made.trainers(policy))
+    groups, trainers = len(plan.groups), len(plan.trainers(policy))
     if groups < trainers:
         raise UserError(
             f"actors: {groups} groups (ranks x ring) cannot feed {trainers} trainers of policy {policy}; "
@@ -174,8 +174,8 @@ def _check_batch(made: Plan, policy: str) -> None:
         )
 
 
-def _check_message_sizes(made: Plan, policy: str) -> None:
-    for name, layout in (("block", made.block_layout(policy)), ("request", made.request_layout(policy))):
+def _check_message_sizes(plan: Plan, policy: str) -> None:
+    for name, layout in (("block", plan.block_layout(policy)), ("request", plan.request_layout(policy))):
         if layout.size_bytes > _MAX_MESSAGE_BYTES:
             raise UserError(
                 f"policies.{policy}: one {name} has {layout.size_bytes / 1e9:.1f} GB; at most 2 GiB fit in a message: "

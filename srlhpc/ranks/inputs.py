@@ -8,7 +8,7 @@ from typing import Any
 
 from srlhpc.environment import Spaces
 from srlhpc.plan.plan import Plan
-from srlhpc.plan.planner import plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.runs.checkpoints import checkpoint_named
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.specs.load import load_experiment
@@ -17,7 +17,7 @@ from srlhpc.specs.load import load_experiment
 def read_plan(paths: RunPaths, attempt: AttemptPaths, *, serial: bool) -> Plan:
     """The attempt's plan, worked out again from its spec and spaces."""
     spaces = Spaces.from_json(json.loads(attempt.spaces.read_text()))
-    return plan(load_experiment(paths.spec), spaces, serial=serial)
+    return make_plan(load_experiment(paths.spec), spaces, serial=serial)
 
 
 def checkpoint_path(paths: RunPaths, attempt: AttemptPaths) -> Path | None:

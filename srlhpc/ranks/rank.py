@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     stands_by = how == [STANDBY]
     paths = RunPaths(Path(folder))
     attempt = paths.attempt(int(number))
-    made = read_plan(paths, attempt, serial=False)
+    plan = read_plan(paths, attempt, serial=False)
     write_down_names(attempt)
     planned = int(os.environ[RANK_VARIABLE])
     if planned:
@@ -80,23 +80,23 @@ def main(arguments: Sequence[str]) -> int:
     description = (read_json(attempt.standby) if stands_by else None) or read_json(attempt.attempt) or {}
     patience = float(description.get("start_seconds", START_SECONDS))
     try:
-        _bind_gpus(made, planned, paths)
-        world = join_world(len(made.ranks), rank=planned, timeout_seconds=patience)
+        _bind_gpus(plan, planned, paths)
+        world = join_world(len(plan.ranks), rank=planned, timeout_seconds=patience)
     except ClusterError as error:
         # Every rank is the first of a world of its own, if the launcher does not speak this MPI's language.
-        _write_failure(made.ranks[planned], attempt, error)
+        _write_failure(plan.ranks[planned], attempt, error)
         os._exit(1)
-    here = made.ranks[world.rank]
+    here = plan.ranks[world.rank]
     logging.basicConfig(
         level=logging.INFO, format=f"%(asctime)s rank {here.rank} {here.label} %(levelname)s %(name)s: %(message)s"
     )
     roles: list[Role] = []
     try:
         with guarded(_kept_signals()):
-            world.require_equal({"spec and layouts": made.digest, **library_versions()}, patience)
+            world.require_equal({"spec and layouts": plan.digest, **library_versions()}, patience)
             if stands_by:
-                stand_by(made, here, world, attempt, patience)
-            limit = _work(made, here, world, paths, attempt, patience, roles)
+                stand_by(plan, here, world, attempt, patience)
+            limit = _work(plan, here, world, paths, attempt, patience, roles)
     except StepLostError as error:
         log.error("%s", error)
         abort(1)
@@ -116,7 +116,7 @@ def _kept_signals() -> dict[int, Handler]:
 
 
 def _work(
-    made: Plan,
+    plan: Plan,
     here: RankPlan,
     world: MpiWorld,
     paths: RunPaths,
@@ -128,31 +128,31 @@ def _work(
 
     `roles` takes those that have environments, for whoever has to close them if this raises.
     """
-    rank_of = {role.address: role.rank for role in made.roles}
+    rank_of = {role.address: role.rank for role in plan.roles}
     neighbours = {rank for rank, node in enumerate(world.nodes) if node == world.node}
-    on_node = share_links(world, rank_of, inference_rows(made, neighbours), patience)
+    on_node = share_links(world, rank_of, inference_rows(plan, neighbours), patience)
     transport = RankTransport(here.rank, rank_of, InProcessTransport(), MpiTransport(world.comm, rank_of), on_node)
     try:
         if here.rank == 0:
-            some_are_lost = _coordinate(made, transport, paths, attempt)
+            some_are_lost = _coordinate(plan, transport, paths, attempt)
         else:
-            some_are_lost = _play(made, here, world, transport, paths, attempt, roles)
+            some_are_lost = _play(plan, here, world, transport, paths, attempt, roles)
     finally:
         transport.close()
     return FINALIZE_SECONDS_WITHOUT_ALL if some_are_lost else FINALIZE_SECONDS
 
 
-def _coordinate(made: Plan, transport: RankTransport, paths: RunPaths, attempt: AttemptPaths) -> bool:
+def _coordinate(plan: Plan, transport: RankTransport, paths: RunPaths, attempt: AttemptPaths) -> bool:
     """Rank 0; returns whether any rank was lost."""
     restored = read_restored(paths, attempt)
-    coordinator = build_coordinator(made, Wiring(made, transport), paths, attempt, restored=restored)
+    coordinator = build_coordinator(plan, Wiring(plan, transport), paths, attempt, restored=restored)
     run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
     coordinator.close()
     return coordinator.has_lost_ranks
 
 
 def _play(
-    made: Plan,
+    plan: Plan,
     here: RankPlan,
     world: MpiWorld,
     transport: RankTransport,
@@ -161,17 +161,17 @@ def _play(
     roles: list[Role],
 ) -> bool:
     """Every other rank; returns whether any rank was lost."""
-    wiring = Wiring(made, transport)
-    seed_generators(seed_of(made.spec.seed, "building", here.rank, attempt.number - 1))
-    for role in _roles(made, here, world, wiring, transport, paths, attempt):
+    wiring = Wiring(plan, transport)
+    seed_generators(seed_of(plan.spec.seed, "building", here.rank, attempt.number - 1))
+    for role in _roles(plan, here, world, wiring, transport, paths, attempt):
         roles.append(role)
     # After building, which may have loaded torch or moved a generator, so that all begin to play from their own.
-    seed_generators(seed_of(made.spec.seed, "playing", here.rank, attempt.number - 1))
+    seed_generators(seed_of(plan.spec.seed, "playing", here.rank, attempt.number - 1))
     restore_signals()
     for role in roles:
         if isinstance(role, Actor):
             role.start(attempt.number - 1)
-    reporter = build_reporter(made, here.rank, roles, wiring)
+    reporter = build_reporter(plan, here.rank, roles, wiring)
     log.info("up on %s, pid %d, GPUs: %s", socket.gethostname(), os.getpid(), ", ".join(_gpus()) or "none")
     pulse = Pulse(attempt.pulse(here.rank))
     pulse.start()
@@ -187,7 +187,7 @@ def _play(
 
 
 def _roles(
-    made: Plan,
+    plan: Plan,
     here: RankPlan,
     world: MpiWorld,
     wiring: Wiring,
@@ -202,14 +202,14 @@ def _roles(
 
         trains = any(role.name == "trainer" for role in here.roles)
         restored = read_restored(paths, attempt) if trains else None
-        learning = LearningRoles(made, wiring, transport, world, restored=restored, restart=restart)
+        learning = LearningRoles(plan, wiring, transport, world, restored=restored, restart=restart)
         makers = {
             "trainer": learning.trainer,
             "policy_server": learning.policy_server,
             "evaluator": learning.evaluator,
         }
         yield from (makers[role.name](role) for role in here.roles if role.name in makers)
-    yield from (build_actor(made, role, wiring) for role in here.roles if role.name == "actor")
+    yield from (build_actor(plan, role, wiring) for role in here.roles if role.name == "actor")
 
 
 def _backoff(here: RankPlan) -> Backoff:
@@ -217,7 +217,7 @@ def _backoff(here: RankPlan) -> Backoff:
     return STREAM if names == {"trainer"} else INFERENCE
 
 
-def _bind_gpus(made: Plan, rank: int, paths: RunPaths) -> None:
+def _bind_gpus(plan: Plan, rank: int, paths: RunPaths) -> None:
     """Lets this process see its own GPUs only. torch looks when it is loaded, so it comes before.
 
     Raises:
@@ -225,7 +225,7 @@ def _bind_gpus(made: Plan, rank: int, paths: RunPaths) -> None:
     """
     assert "torch" not in sys.modules
     allocation = Allocation.from_json(read_json(paths.allocation) or {}) if STEP_VARIABLE in os.environ else None
-    chosen = gpus_of_rank(made, rank, allocation, os.environ, device_files())
+    chosen = gpus_of_rank(plan, rank, allocation, os.environ, device_files())
     if chosen is not None:
         bind(os.environ, chosen)
 

@@ -44,27 +44,27 @@ log = logging.getLogger(__name__)
 
 def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     """Trains in this process until the run ends; the outcome is in `attempt.outcome`."""
-    made = read_plan(paths, attempt, serial=True)
+    plan = read_plan(paths, attempt, serial=True)
     restored = read_restored(paths, attempt)
-    rank_of = {role.address: 0 for role in made.roles}
+    rank_of = {role.address: 0 for role in plan.roles}
     transport = RankTransport(0, rank_of, InProcessTransport(), None)
-    wiring = Wiring(made, transport)
-    seed, updates = made.spec.seed, int(restored["meta"]["updates"]) if restored is not None else 0
+    wiring = Wiring(plan, transport)
+    seed, updates = plan.spec.seed, int(restored["meta"]["updates"]) if restored is not None else 0
     seed_generators(seed_of(seed, "building", 0, updates))
-    learning = LearningRoles(made, wiring, transport, None, restored=restored, restart=0)
-    trainers = [learning.trainer(role) for role in made.named("trainer")]
-    servers = [learning.policy_server(role) for role in made.named("policy_server")]
+    learning = LearningRoles(plan, wiring, transport, None, restored=restored, restart=0)
+    trainers = [learning.trainer(role) for role in plan.named("trainer")]
+    servers = [learning.policy_server(role) for role in plan.named("policy_server")]
     with ExitStack() as environments:
-        evaluators = _built(made.named("evaluator"), learning.evaluator, environments)
-        actors = _built(made.named("actor"), lambda role: build_actor(made, role, wiring), environments)
-        exact = len(made.trained_policies) == 1 and actors[0].can_save
+        evaluators = _built(plan.named("evaluator"), learning.evaluator, environments)
+        actors = _built(plan.named("actor"), lambda role: build_actor(plan, role, wiring), environments)
+        exact = len(plan.trained_policies) == 1 and actors[0].can_save
         if not exact:
-            log.warning("%s", _why_not_exact(made))
-        arrangement = _arrangement(made)
+            log.warning("%s", _why_not_exact(plan))
+        arrangement = _arrangement(plan)
         seed_generators(seed_of(seed, "playing", 0, updates))
         _begin(actors, servers, trainers, restored, arrangement, exact)
         coordinator = build_coordinator(
-            made,
+            plan,
             wiring,
             paths,
             attempt,
@@ -72,7 +72,7 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
             roles_state=lambda: {"arrangement": arrangement, **_roles_state(actors, servers, trainers, exact)},
         )
         roles: list[Role] = [*actors, *servers, *trainers, *evaluators]
-        reporter = build_reporter(made, 0, roles, wiring)
+        reporter = build_reporter(plan, 0, roles, wiring)
         pause = SerialPause(roles, attempt)
         run_roles([reporter, *roles, coordinator], INFERENCE, keep_going=lambda: _goes_on(coordinator), sleep=pause)
         environments.pop_all()
@@ -82,11 +82,11 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
 
 def _built(planned: Iterable[RolePlan], build: Callable[[RolePlan], _R], environments: ExitStack) -> list[_R]:
     """The roles; if the run fails, their environments are closed."""
-    made = []
+    built = []
     for role in planned:
-        made.append(build(role))
-        environments.callback(made[-1].close_environments)
-    return made
+        built.append(build(role))
+        environments.callback(built[-1].close_environments)
+    return built
 
 
 def _goes_on(coordinator: Coordinator) -> bool:
@@ -95,16 +95,16 @@ def _goes_on(coordinator: Coordinator) -> bool:
     return not coordinator.is_done
 
 
-def _arrangement(made: Plan) -> str:
+def _arrangement(plan: Plan) -> str:
     """Equal where the states of all roles fit: environment, roles, groups and layouts."""
-    layouts = [layout.digest for seat in made.seats for layout in _layouts(made, seat.policy)]
-    environment = made.spec.environment.model_dump(mode="json")
-    parts = [environment, [role.label for role in made.roles], len(made.groups), layouts]
+    layouts = [layout.digest for seat in plan.seats for layout in _layouts(plan, seat.policy)]
+    environment = plan.spec.environment.model_dump(mode="json")
+    parts = [environment, [role.label for role in plan.roles], len(plan.groups), layouts]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _layouts(made: Plan, policy: str) -> Sequence[Layout]:
-    return made.block_layout(policy), made.request_layout(policy)
+def _layouts(plan: Plan, policy: str) -> Sequence[Layout]:
+    return plan.block_layout(policy), plan.request_layout(policy)
 
 
 def _begin(
@@ -147,10 +147,10 @@ def _roles_state(
     return state
 
 
-def _why_not_exact(made: Plan) -> str:
-    if len(made.trained_policies) > 1:
+def _why_not_exact(plan: Plan) -> str:
+    if len(plan.trained_policies) > 1:
         return "several policies are trained: every checkpoint starts new episodes"
     return (
-        f"environment {made.spec.environment.factory} offers no save_state: every checkpoint starts new episodes, "
+        f"environment {plan.spec.environment.factory} offers no save_state: every checkpoint starts new episodes, "
         "in this run as in one that goes on from it, so that resuming stays exact"
     )

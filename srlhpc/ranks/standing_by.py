@@ -27,11 +27,11 @@ _ROUNDS_PER_CHECK = 100
 """Between two looks at the free memory."""
 
 
-def stand_by(made: Plan, here: RankPlan, world: MpiWorld, attempt: AttemptPaths, patience: float) -> None:
+def stand_by(plan: Plan, here: RankPlan, world: MpiWorld, attempt: AttemptPaths, patience: float) -> None:
     """Returns when the attempt begins.
 
     Args:
-        made: the plan.
+        plan: the plan.
         here: this rank.
         world: all ranks.
         attempt: its description appears when it begins.
@@ -40,9 +40,9 @@ def stand_by(made: Plan, here: RankPlan, world: MpiWorld, attempt: AttemptPaths,
     Raises:
         ClusterError: memory is short on this node, and others need it more.
     """
-    beside = [made.ranks[rank].needs_torch for rank, node in enumerate(world.nodes) if node == world.node]
+    beside = [plan.ranks[rank].needs_torch for rank, node in enumerate(world.nodes) if node == world.node]
     _require_room(room_for(beside), attempt)
-    load(made, here)
+    load(plan, here)
     all_gather(world.comm, np.zeros(1, np.uint8), patience)
     log.info("standing by")
     if here.rank == 0:
@@ -58,9 +58,9 @@ def stand_by(made: Plan, here: RankPlan, world: MpiWorld, attempt: AttemptPaths,
         world.comm.Ibcast([bytearray(1), MPI.BYTE], root=0).Wait()
 
 
-def load(made: Plan, here: RankPlan) -> None:
+def load(plan: Plan, here: RankPlan) -> None:
     """Imports what the rank's roles are made of; makes nothing."""
-    spec = made.spec
+    spec = plan.spec
     if here.needs_torch:
         for policy in spec.policies.values():
             load_module(policy.network.kind, "srlhpc.policies")

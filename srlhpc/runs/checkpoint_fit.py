@@ -18,26 +18,26 @@ from srlhpc.specs.problems import shown
 _REMEDY = "leave it as it was, or start anew with a run of its own: srlhpc run JOB --set ..."
 
 
-def check_fit(tree: Mapping[str, Any], file: Path, source: RunPaths, made: Plan) -> None:
+def check_fit(tree: Mapping[str, Any], file: Path, source: RunPaths, plan: Plan) -> None:
     """Refuses a plan whose policies are not those of the checkpoint.
 
     Args:
         tree: the checkpoint.
         file: where it was read from.
         source: the run that wrote it.
-        made: what shall go on from it.
+        plan: what shall go on from it.
 
     Raises:
         UserError: a policy, its network, algorithm, normalisation, observations or actions differ; one line each.
     """
-    found = [*_missing(tree, made), *_settings(tree, file, made.spec, made.trained_policies), *_spaces(source, made)]
+    found = [*_missing(tree, plan), *_settings(tree, file, plan.spec, plan.trained_policies), *_spaces(source, plan)]
     if found:
         raise UserError("\n".join(f"{line}. {file.name} cannot hold that: {_REMEDY}" for line in dict.fromkeys(found)))
 
 
-def _missing(tree: Mapping[str, Any], made: Plan) -> Iterator[str]:
+def _missing(tree: Mapping[str, Any], plan: Plan) -> Iterator[str]:
     has = tree.get("policies", {})
-    for name in made.trained_policies:
+    for name in plan.trained_policies:
         if name not in has:
             yield f"policies.{name}: the checkpoint has no such policy (it has {', '.join(has)}), the spec trains it"
 
@@ -69,14 +69,14 @@ def _differences(
             yield f"{path}.{key}: the checkpoint has {_value(old.get(key))}, the spec wants {_value(new.get(key))}"
 
 
-def _spaces(source: RunPaths, made: Plan) -> Iterator[str]:
+def _spaces(source: RunPaths, plan: Plan) -> Iterator[str]:
     last = source.last_attempt()
     written = read_json(last.spaces) if last else None
     if written is None:
         return
     kinds = {agent: kind for kind in Spaces.from_json(written).kinds for agent in kind.agents}
-    for name in made.trained_policies:
-        new = made.shapes(name).kind
+    for name in plan.trained_policies:
+        new = plan.shapes(name).kind
         old = next((kinds[agent] for agent in new.agents if agent in kinds), None)
         if old is not None:
             yield from _kind_differences(f"environment: policy {name}", old, new)

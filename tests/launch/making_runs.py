@@ -9,7 +9,7 @@ from typing import Any
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.plan.plan import Plan
-from srlhpc.plan.planner import plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.runs.creation import create_run
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.specs.experiment import ExperimentSpec
@@ -56,7 +56,7 @@ def make_attempt(
     attempt = paths.new_attempt()
     write_json(attempt.attempt, {"serial": serial, "checkpoint": checkpoint.name if checkpoint else None})
     write_json(attempt.spaces, spaces.to_json())
-    return attempt, plan(spec, spaces, serial=serial)
+    return attempt, make_plan(spec, spaces, serial=serial)
 
 
 def outcome(attempt: AttemptPaths) -> dict[str, Any]:

@@ -9,13 +9,13 @@ import pytest
 from srlhpc.plan.lag_limits import auto_policy_lag, lag_without_limit
 from srlhpc.plan.lag_text import lag_advice, lag_hints, lag_lines, lag_plan
 from srlhpc.plan.plan import Plan
-from srlhpc.plan.planner import plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.rl.policy_lag import rollout_slots
 from srlhpc.specs.load import load_text
 from tests.scripted import scripted_spaces
 
 
-def made(lag: str = "auto", *, fragments: int = 16, ranks: int = 2, serial: bool = False, batch: str = "") -> Plan:
+def planned(lag: str = "auto", *, fragments: int = 16, ranks: int = 2, serial: bool = False, batch: str = "") -> Plan:
     """Actors with a ring of two groups of four copies: eight fragments in play each."""
     text = f"""
 environment: {{factory: tests.scripted}}
@@ -28,7 +28,7 @@ policies:
 actors: {{ranks: {ranks}, ring: 2, environments: 4}}
 stop: {{steps: 1000}}
 """
-    return plan(load_text(text, "job.yaml"), scripted_spaces({"agent": ("agent",)}), serial=serial)
+    return make_plan(load_text(text, "job.yaml"), scripted_spaces({"agent": ("agent",)}), serial=serial)
 
 
 @pytest.mark.parametrize("uses", [1, 2, 4])
@@ -44,28 +44,28 @@ def test_auto_is_the_least_limit_at_which_nobody_waits_while_a_batch_is_trained(
 
 
 def test_auto_grows_with_the_actors_and_shrinks_with_the_batch() -> None:
-    assert [made(ranks=ranks).max_policy_lag("default") for ranks in (2, 4, 5)] == [1, 2, 3]
-    assert made(ranks=4, fragments=32).max_policy_lag("default") == 1
+    assert [planned(ranks=ranks).max_policy_lag("default") for ranks in (2, 4, 5)] == [1, 2, 3]
+    assert planned(ranks=4, fragments=32).max_policy_lag("default") == 1
 
 
 def test_auto_is_the_default_and_null_is_no_limit() -> None:
-    assert made().needs_grants("default")
-    assert not made("null").needs_grants("default")
-    assert made("null").max_policy_lag("default") is None
+    assert planned().needs_grants("default")
+    assert not planned("null").needs_grants("default")
+    assert planned("null").max_policy_lag("default") is None
 
 
 def test_auto_is_no_limit_for_batches_that_are_kept() -> None:
-    assert made(batch=", uses: 2, queue: 4").max_policy_lag("default") is None
+    assert planned(batch=", uses: 2, queue: 4").max_policy_lag("default") is None
 
 
 def test_auto_follows_the_uses_of_a_batch() -> None:
-    assert made(batch=", uses: 4").max_policy_lag("default") == 7
+    assert planned(batch=", uses: 4").max_policy_lag("default") == 7
 
 
 def test_serial_run_starts_fragments_as_they_are_needed_and_drops_none_by_default() -> None:
-    serial = made(serial=True)
+    serial = planned(serial=True)
     assert (serial.max_policy_lag("default"), serial.oldest_trained("default")) == (0, None)
-    assert made("3", serial=True).oldest_trained("default") == 3
+    assert planned("3", serial=True).oldest_trained("default") == 3
 
 
 def test_lag_without_a_limit_is_the_batches_before_a_new_fragment() -> None:
@@ -77,43 +77,43 @@ def test_lag_without_a_limit_is_the_batches_before_a_new_fragment() -> None:
 @pytest.mark.parametrize(
     ("of", "said"),
     [
-        (made(), "at most 1 update (max_policy_lag: auto); 16 fragments in play, batches of 16"),
-        (made(ranks=4), "at most 2 updates (max_policy_lag: auto); 32 fragments in play, batches of 16"),
-        (made("3"), "at most 3 updates (max_policy_lag: 3); 16 fragments in play, batches of 16"),
-        (made("0"), "at most 0 updates (max_policy_lag: 0); actors wait during updates, which they would not at 1"),
-        (made("null"), "no limit (max_policy_lag: null); about 3 where the trainer is slower than the actors"),
-        (made(batch=", uses: 2, queue: 4"), "no limit (max_policy_lag: auto); batches are kept and used again"),
-        (made(serial=True), "policy lag: 0 updates, as in every serial run"),
+        (planned(), "at most 1 update (max_policy_lag: auto); 16 fragments in play, batches of 16"),
+        (planned(ranks=4), "at most 2 updates (max_policy_lag: auto); 32 fragments in play, batches of 16"),
+        (planned("3"), "at most 3 updates (max_policy_lag: 3); 16 fragments in play, batches of 16"),
+        (planned("0"), "at most 0 updates (max_policy_lag: 0); actors wait during updates, which they would not at 1"),
+        (planned("null"), "no limit (max_policy_lag: null); about 3 where the trainer is slower than the actors"),
+        (planned(batch=", uses: 2, queue: 4"), "no limit (max_policy_lag: auto); batches are kept and used again"),
+        (planned(serial=True), "policy lag: 0 updates, as in every serial run"),
     ],
 )
 def test_plan_says_the_limit_and_what_follows(of: Plan, said: str) -> None:
     assert said in lag_plan(of, "default")
 
 
-def state(made: Plan, mean: float) -> dict[str, Any]:
-    lag = {"min": 0, "mean": mean, "max": 9, "limit": made.max_policy_lag("default")}
-    return {"policy_lag": {"default": lag | {"advice": lag_advice(made, "default")}}}
+def state(plan: Plan, mean: float) -> dict[str, Any]:
+    lag = {"min": 0, "mean": mean, "max": 9, "limit": plan.max_policy_lag("default")}
+    return {"policy_lag": {"default": lag | {"advice": lag_advice(plan, "default")}}}
 
 
 def test_status_says_how_old_data_was() -> None:
-    assert lag_lines(state(made("null"), 3.25)) == ["default: 0 to 9 updates, mean 3.2 (no limit)"]
-    assert lag_lines(state(made(), 0.5)) == ["default: 0 to 9 updates, mean 0.5 (at most 1)"]
+    assert lag_lines(state(planned("null"), 3.25)) == ["default: 0 to 9 updates, mean 3.2 (no limit)"]
+    assert lag_lines(state(planned(), 0.5)) == ["default: 0 to 9 updates, mean 0.5 (at most 1)"]
     assert lag_lines({}) == []
 
 
 def test_old_data_is_told_with_the_setting_that_makes_it_newer() -> None:
-    (hint,) = lag_hints(state(made("null"), 3.0))
+    (hint,) = lag_hints(state(planned("null"), 3.0))
     assert hint == (
         "data of default is 3 updates old when it is trained, which costs steps: "
         "policies.default.max_policy_lag: auto limits it to 1"
     )
-    (hint,) = lag_hints(state(made(ranks=8), 4.0))
+    (hint,) = lag_hints(state(planned(ranks=8), 4.0))
     assert "policies.default.batch.fragments: 64 holds all fragments in play" in hint
 
 
 @pytest.mark.parametrize(
     ("of", "mean"),
-    [(made("null"), 1.0), (made("9"), 8.0), (made("null", batch=", uses: 2, queue: 4"), 8.0)],
+    [(planned("null"), 1.0), (planned("9"), 8.0), (planned("null", batch=", uses: 2, queue: 4"), 8.0)],
     ids=["new data", "a limit that was chosen", "batches that are kept"],
 )
 def test_nothing_is_advised_where_data_is_new_or_its_age_was_chosen(of: Plan, mean: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 from srlhpc.comm.channel import Link, Stream
 from srlhpc.environment import Spaces
 from srlhpc.plan.plan import Plan, RolePlan
-from srlhpc.plan.planner import plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.plan.table import memory_bytes, plan_table
 from srlhpc.ranks.wiring import Wiring, inference_rows
 from srlhpc.specs.experiment import ExperimentSpec
@@ -22,9 +22,9 @@ ALONE = scripted_spaces({"agent": ("agent",)})
 TAG = scripted_spaces({"agent": ("runner_0", "runner_1", "chaser_0")})
 
 
-def made(spaces: Spaces = ALONE, *, serial: bool = False, **changes: Any) -> Plan:
+def planned(spaces: Spaces = ALONE, *, serial: bool = False, **changes: Any) -> Plan:
     job = settings({"factory": "catch"}, stop={"updates": 1}, **changes)
-    return plan(ExperimentSpec.model_validate(job), spaces, serial=serial)
+    return make_plan(ExperimentSpec.model_validate(job), spaces, serial=serial)
 
 
 def actors(kind: str = "server", ranks: int = 2, ring: int = 2) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def serves(plan: Plan, policy: str = "default") -> list[str]:
 
 
 def test_server_inference_has_a_rank_for_every_role() -> None:
-    plan = made(actors=actors(), policy_servers={"ranks": 2}, evaluators={"ranks": 1})
+    plan = planned(actors=actors(), policy_servers={"ranks": 2}, evaluators={"ranks": 1})
     assert labels(plan) == [
         ["coordinator-0"], ["trainer-default-0"], ["policy_server-0"], ["policy_server-1"], ["evaluator-0"],
         ["actor-0"], ["actor-1"],
@@ -67,14 +67,14 @@ def test_server_inference_has_a_rank_for_every_role() -> None:
 
 
 def test_inline_inference_puts_a_server_beside_every_actor() -> None:
-    plan = made(actors=actors("inline"))
+    plan = planned(actors=actors("inline"))
     assert labels(plan) == [
         ["coordinator-0"], ["trainer-default-0"], ["actor-0", "policy_server-0"], ["actor-1", "policy_server-1"],
     ]  # fmt: skip
 
 
 def test_trainer_inference_puts_a_server_beside_every_trainer() -> None:
-    plan = made(actors=actors("trainer"), trainers={"ranks": 2})
+    plan = planned(actors=actors("trainer"), trainers={"ranks": 2})
     assert labels(plan) == [
         ["coordinator-0"], ["trainer-default-0", "policy_server-0"], ["trainer-default-1", "policy_server-1"],
         ["actor-0"], ["actor-1"],
@@ -82,57 +82,58 @@ def test_trainer_inference_puts_a_server_beside_every_trainer() -> None:
 
 
 def test_every_trained_policy_has_its_own_trainers() -> None:
-    plan = made(TAG, **two_policies(trainers={"ranks": 2}))
+    plan = planned(TAG, **two_policies(trainers={"ranks": 2}))
     assert [trainer.label for trainer in plan.named("trainer")] == [
         "trainer-runners-0", "trainer-runners-1", "trainer-chasers-0", "trainer-chasers-1",
     ]  # fmt: skip
 
 
 def test_serial_run_has_all_roles_on_rank_0() -> None:
-    plan = made(serial=True, actors=actors(), evaluators={"ranks": 1})
+    plan = planned(serial=True, actors=actors(), evaluators={"ranks": 1})
     assert len(plan.ranks) == 1
     assert {role.name for role in plan.roles} == {"coordinator", "trainer", "policy_server", "evaluator", "actor"}
 
 
 def test_addresses_are_places_in_the_list_of_roles() -> None:
-    plan = made(actors=actors("inline"))
+    plan = planned(actors=actors("inline"))
     assert [role.address for role in plan.roles] == list(range(len(plan.roles)))
 
 
 def test_ranks_that_only_act_need_no_torch() -> None:
-    assert [rank.needs_torch for rank in made(actors=actors()).ranks] == [False, True, True, False, False]
-    assert [rank.needs_torch for rank in made(actors=actors("inline")).ranks] == [False, True, True, True]
+    assert [rank.needs_torch for rank in planned(actors=actors()).ranks] == [False, True, True, False, False]
+    assert [rank.needs_torch for rank in planned(actors=actors("inline")).ranks] == [False, True, True, True]
 
 
 # --- who feeds and serves whom -------------------------------------------------------------------------------------
 
 
 def test_groups_are_shared_out_over_trainers_and_servers() -> None:
-    plan = made(actors=actors(ranks=3, ring=2), trainers={"ranks": 2}, policy_servers={"ranks": 3})
+    plan = planned(actors=actors(ranks=3, ring=2), trainers={"ranks": 2}, policy_servers={"ranks": 3})
     assert feeds(plan) == ["trainer-default-0", "trainer-default-1"] * 3
     assert serves(plan) == ["policy_server-0", "policy_server-1", "policy_server-2"] * 2
 
 
 def test_inline_groups_are_served_on_their_own_rank() -> None:
-    plan = made(actors=actors("inline", ranks=3, ring=2))
+    plan = planned(actors=actors("inline", ranks=3, ring=2))
     for group, (actor, _) in enumerate(plan.groups):
         assert plan.server_of(group, "default").rank == actor.rank
 
 
 def test_trainer_inference_serves_a_group_where_it_is_trained() -> None:
-    plan = made(actors=actors("trainer"), trainers={"ranks": 2})
+    plan = planned(actors=actors("trainer"), trainers={"ranks": 2})
     for group in range(len(plan.groups)):
         assert plan.server_of(group, "default").rank == plan.trainer_of(group, "default").rank
 
 
 def test_trainers_serve_their_own_policy_only() -> None:
-    plan = made(TAG, **two_policies(actors=actors("trainer")))
+    plan = planned(TAG, **two_policies(actors=actors("trainer")))
     for policy in ("runners", "chasers"):
         assert {plan.server_of(group, policy).rank for group in range(4)} == {plan.trainers(policy)[0].rank}
 
 
 def test_both_ends_name_the_same_groups() -> None:
-    plan = made(TAG, **two_policies(actors=actors(ranks=3, ring=3), trainers={"ranks": 2}, policy_servers={"ranks": 2}))
+    job = two_policies(actors=actors(ranks=3, ring=3), trainers={"ranks": 2}, policy_servers={"ranks": 2})
+    plan = planned(TAG, **job)
     for policy in ("runners", "chasers"):
         fed = [group for trainer in plan.trainers(policy) for _, group in plan.groups_fed(trainer)]
         served = [group for server in plan.named("policy_server") for _, group in plan.groups_served(server, policy)]
@@ -144,7 +145,7 @@ def test_both_ends_name_the_same_groups() -> None:
 def test_every_link_has_two_ends_with_one_layout(kind: str, lag: int | None) -> None:
     job = two_policies(actors=actors(kind, ranks=3, ring=2), trainers={"ranks": 2})
     job["policies"] = {name: policy | {"max_policy_lag": lag} for name, policy in job["policies"].items()}
-    plan = made(TAG, **job)
+    plan = planned(TAG, **job)
     transport = RecordingTransport()
     wiring = Wiring(plan, transport)
     for role in plan.roles:
@@ -207,7 +208,7 @@ WIRES: dict[str, Callable[[Plan, RolePlan, Wiring], None]] = {
 
 
 def test_links_of_different_groups_and_policies_differ() -> None:
-    plan = made(TAG, **two_policies(actors=actors(ranks=2, ring=3)))
+    plan = planned(TAG, **two_policies(actors=actors(ranks=2, ring=3)))
     server = plan.named("policy_server")[0]
     links: list[Link] = [
         plan.link(Stream.REQUESTS, actor, server, plan.group_number(actor, place), policy)
@@ -221,7 +222,7 @@ def test_links_of_different_groups_and_policies_differ() -> None:
 
 
 def test_agents_get_their_policy_by_the_first_expression_that_matches() -> None:
-    seats = {seat.policy: seat for seat in made(TAG, **two_policies()).seats}
+    seats = {seat.policy: seat for seat in planned(TAG, **two_policies()).seats}
     assert seats["runners"].agents == (0, 1)
     assert seats["chasers"].agents == (2,)
 
@@ -229,13 +230,13 @@ def test_agents_get_their_policy_by_the_first_expression_that_matches() -> None:
 def test_expression_must_match_the_whole_name() -> None:
     agents = [{"match": "runner", "policy": "chasers"}, {"match": "runner_.*", "policy": "runners"},
               {"policy": "chasers"}]  # fmt: skip
-    seats = {seat.policy: seat for seat in made(TAG, **two_policies(agents=agents)).seats}
+    seats = {seat.policy: seat for seat in planned(TAG, **two_policies(agents=agents)).seats}
     assert seats["runners"].agents == (0, 1)
 
 
 def test_agents_that_are_not_trained_are_in_no_block() -> None:
     agents = [{"match": "runner_0", "policy": "default", "train": False}, {}]
-    plan = made(TAG, agents=agents)
+    plan = planned(TAG, agents=agents)
     (seat,) = plan.seats
     assert (seat.agents, seat.trained) == ((0, 1, 2), (1, 2))
     assert plan.block_fragments("default") == 8
@@ -243,7 +244,7 @@ def test_agents_that_are_not_trained_are_in_no_block() -> None:
 
 def test_policy_that_is_never_trained_has_no_trainer() -> None:
     agents = [{"match": "runner_.*", "policy": "runners"}, {"policy": "chasers", "train": False}]
-    plan = made(TAG, **two_policies(agents=agents))
+    plan = planned(TAG, **two_policies(agents=agents))
     assert plan.trained_policies == ("runners",)
     assert plan.trainers("chasers") == ()
 
@@ -252,12 +253,12 @@ def test_policy_that_is_never_trained_has_no_trainer() -> None:
 
 
 def test_batch_is_a_whole_number_of_blocks() -> None:
-    plan = made(actors=actors(), batch={"fragments": 12, "fragment_steps": 8})
+    plan = planned(actors=actors(), batch={"fragments": 12, "fragment_steps": 8})
     assert (plan.block_fragments("default"), plan.batch_blocks("default")) == (4, 3)
 
 
 def test_records_of_a_fragment_include_the_burn_in() -> None:
-    plan = made(
+    plan = planned(
         network={"kind": "mlp", "recurrent": {"kind": "gru", "size": 4}},
         batch={"fragments": 8, "fragment_steps": 8, "burn_in_steps": 3},
     )
@@ -265,7 +266,7 @@ def test_records_of_a_fragment_include_the_burn_in() -> None:
 
 
 def test_memory_of_a_trainer_is_its_pool_and_two_batches() -> None:
-    plan = made(actors=actors())
+    plan = planned(actors=actors())
     memory = memory_bytes(plan)
     block = plan.block_layout("default").size_bytes
     pool, batch = plan.pool_slots("default"), plan.batch_blocks("default")
@@ -274,7 +275,7 @@ def test_memory_of_a_trainer_is_its_pool_and_two_batches() -> None:
 
 
 def test_table_shows_every_rank_and_whom_it_feeds() -> None:
-    table = plan_table(made(actors=actors()))
+    table = plan_table(planned(actors=actors()))
     lines = table.splitlines()
     assert [line.split()[:2] for line in lines[1:6]] == [
         ["0", "coordinator-0"], ["1", "trainer-default-0"], ["2", "policy_server-0"], ["3", "actor-0"],
@@ -285,18 +286,18 @@ def test_table_shows_every_rank_and_whom_it_feeds() -> None:
 
 
 def test_grants_are_needed_where_the_lag_is_limited() -> None:
-    assert not made(max_policy_lag=None).needs_grants("default")
-    assert made().needs_grants("default")
-    assert made(max_policy_lag=0).needs_grants("default")
-    assert made(serial=True).needs_grants("default")
+    assert not planned(max_policy_lag=None).needs_grants("default")
+    assert planned().needs_grants("default")
+    assert planned(max_policy_lag=0).needs_grants("default")
+    assert planned(serial=True).needs_grants("default")
 
 
 # --- digest --------------------------------------------------------------------------------------------------------
 
 
 def test_equal_specs_have_equal_plans() -> None:
-    assert made().digest == made().digest
-    assert made().to_json() == made().to_json()
+    assert planned().digest == planned().digest
+    assert planned().to_json() == planned().to_json()
 
 
 @pytest.mark.parametrize(
@@ -310,8 +311,8 @@ def test_equal_specs_have_equal_plans() -> None:
     ],
 )
 def test_digest_changes_with_the_spec(changes: dict[str, Any]) -> None:
-    assert made(**changes).digest != made().digest
+    assert planned(**changes).digest != planned().digest
 
 
 def test_digest_changes_with_the_spaces() -> None:
-    assert made(scripted_spaces({"agent": ("other",)})).digest != made().digest
+    assert planned(scripted_spaces({"agent": ("other",)})).digest != planned().digest

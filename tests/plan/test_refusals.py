@@ -9,7 +9,7 @@ import pytest
 
 from srlhpc.environment import ArraySpec, Discrete, Kind, Spaces
 from srlhpc.errors import UserError
-from tests.plan.test_planner import ALONE, TAG, actors, made, two_policies
+from tests.plan.test_planner import ALONE, TAG, actors, planned, two_policies
 
 MIXED = Spaces(
     (
@@ -80,23 +80,23 @@ HUGE = Spaces((Kind("agent", ("agent",), {"obs": ArraySpec((1 << 24,), "float32"
 )
 def test_spec_that_cannot_work_is_refused(spaces: Spaces, changes: dict[str, Any], text: str) -> None:
     with pytest.raises(UserError, match=re.escape(text) + "$"):
-        made(spaces, **changes)
+        planned(spaces, **changes)
 
 
 def test_image_network_without_images_is_refused() -> None:
     with pytest.raises(UserError, match="nature_cnn"):
-        made(network={"kind": "nature_cnn"})
+        planned(network={"kind": "nature_cnn"})
 
 
 def test_settings_that_have_no_effect_are_noted() -> None:
-    (note,) = made(actors=actors("inline"), policy_servers={"ranks": 2}).notes
+    (note,) = planned(actors=actors("inline"), policy_servers={"ranks": 2}).notes
     assert "policy_servers is not used: with actors.inference.kind inline" in note
 
 
 def test_serial_run_says_how_often_it_checkpoints() -> None:
-    (note,) = made(serial=True).notes
+    (note,) = planned(serial=True).notes
     assert "a checkpoint every 50 updates" in note
-    assert made(serial=True, checkpoint={"every_updates": 3}).notes == ()
+    assert planned(serial=True, checkpoint={"every_updates": 3}).notes == ()
 
 
 def test_policies_whose_fragments_end_within_others_are_noted_where_their_lag_is_limited() -> None:
@@ -105,7 +105,7 @@ def test_policies_whose_fragments_end_within_others_are_noted_where_their_lag_is
         for name, length in (("runners", steps), ("chasers", 8)):
             fragments = {"max_policy_lag": lag, "batch": {"fragments": 8, "fragment_steps": length}}
             job["policies"] |= {name: job["policies"][name] | fragments}
-        return made(TAG, **job).notes
+        return planned(TAG, **job).notes
 
     (note,) = notes(12, 0)
     assert "policies.runners: its fragments (12 steps) end within another policy's (chasers 8)" in note

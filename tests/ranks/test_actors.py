@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from srlhpc.environment import Episode
-from srlhpc.plan.planner import plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.ranks.actors import episode_summary
 from srlhpc.specs.experiment import ExperimentSpec
 from tests.launch.making_runs import settings
@@ -26,7 +26,7 @@ def summary() -> Callable[[dict[str, float]], dict[str, Any]]:
     policies = {"hiders": job["policies"]["default"], "seekers": job["policies"]["default"]}
     spec = ExperimentSpec.model_validate(job | {"policies": policies, "agents": agents})
     spaces = scripted_spaces({"agent": ("hider_0", "hider_1", "seeker_0", "seeker_1")})
-    of_episode = episode_summary(plan(spec, spaces))
+    of_episode = episode_summary(make_plan(spec, spaces))
     return lambda returns: of_episode(Episode(0, 5, returns, {"boxes": 2.0}))
 
 

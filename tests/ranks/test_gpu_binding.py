@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from srlhpc.plan.plan import Plan
-from srlhpc.plan.planner import plan as make_plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.ranks.gpu_binding import GpuError, bound, device_files, gpus_of_rank, own_gpus, shared_gpus, visible_gpus
 from srlhpc.slurm.allocation import Allocation, Component
 from srlhpc.specs.experiment import ExperimentSpec

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
-from srlhpc.plan.planner import plan
+from srlhpc.plan.planner import make_plan
 from srlhpc.plan.table import batches_bytes
 from srlhpc.slurm.allocation import Allocation, allocate
 from srlhpc.slurm.rank_map import rank_map, resources_table
@@ -27,13 +27,13 @@ PARTITIONS = {"cpu": {**NODES, "gpus_per_node": 0}, "gpu": {**NODES, "gpus_per_n
 TWO_TYPES = {"default": CPU, "trainer": GPU, "policy_server": {"partition": "gpu"}}
 
 
-def made(trainers: int = 2, actors: int = 4, actors_inference: str = "server", **changes: Any) -> Plan:
+def planned(trainers: int = 2, actors: int = 4, actors_inference: str = "server", **changes: Any) -> Plan:
     ranks = {
         "actors": {"ranks": actors, "ring": 2, "environments": 4, "inference": {"kind": actors_inference}},
         "trainers": {"ranks": trainers, "device": "cpu"},
     }
     job = settings({"factory": "catch"}, **{"stop": {"updates": 1}, **ranks, **changes})
-    return plan(ExperimentSpec.model_validate(job), scripted_spaces({"agent": ("agent",)}))
+    return make_plan(ExperimentSpec.model_validate(job), scripted_spaces({"agent": ("agent",)}))
 
 
 def profile(roles: dict[str, Any], **changes: Any) -> ClusterProfile:
@@ -47,12 +47,12 @@ def refusal(plan: Plan, cluster: ClusterProfile, minutes: int = 60) -> str:
 
 
 def test_roles_when_one_node_type_serves_them_all_then_one_component() -> None:
-    allocation = allocate(made(actors=4), profile({"default": CPU}), 60)
+    allocation = allocate(planned(actors=4), profile({"default": CPU}), 60)
     assert [(each.first_rank, each.ranks, each.nodes) for each in allocation.components] == [(0, 8, 1)]
 
 
 def test_roles_when_on_two_node_types_then_coordinator_trainers_and_servers_come_first() -> None:
-    gpu, cpu = allocate(made(), profile({**TWO_TYPES, "actor": {"ranks_per_node": 2}}), 60).components
+    gpu, cpu = allocate(planned(), profile({**TWO_TYPES, "actor": {"ranks_per_node": 2}}), 60).components
     assert gpu.options == {
         "partition": "gpu",
         "nodes": 1,
@@ -65,29 +65,29 @@ def test_roles_when_on_two_node_types_then_coordinator_trainers_and_servers_come
 
 
 def test_coordinator_when_the_profile_names_it_then_where_it_says() -> None:
-    components = allocate(made(), profile({**TWO_TYPES, "coordinator": CPU}), 60).components
+    components = allocate(planned(), profile({**TWO_TYPES, "coordinator": CPU}), 60).components
     assert [each.options["partition"] for each in components] == ["cpu", "gpu", "cpu"]
 
 
 def test_ranks_when_they_do_not_divide_evenly_then_the_first_nodes_have_one_more() -> None:
-    actors = allocate(made(actors=5), profile({**TWO_TYPES, "actor": {"nodes": 2}}), 60).components[1]
+    actors = allocate(planned(actors=5), profile({**TWO_TYPES, "actor": {"nodes": 2}}), 60).components[1]
     assert actors.tasks == (3, 2)
     assert [actors.node_of(rank) for rank in range(4, 9)] == [0, 0, 0, 1, 1]
 
 
 def test_trainers_when_a_node_has_too_few_gpus_then_more_nodes() -> None:
-    gpu = allocate(made(trainers=4), profile({**TWO_TYPES, "policy_server": CPU}), 60).components[0]
+    gpu = allocate(planned(trainers=4), profile({**TWO_TYPES, "policy_server": CPU}), 60).components[0]
     assert (gpu.nodes, gpu.tasks, gpu.options["gpus-per-node"], gpu.gpus) == (2, (3, 2), "2", 4)
 
 
 def test_gpus_when_two_ranks_share_one_then_half_as_many_are_asked_for() -> None:
     roles = {**TWO_TYPES, "trainer": {**GPU, "gpus_per_rank": 0.5, "gpu_type": "a100"}, "policy_server": CPU}
-    assert allocate(made(), profile(roles), 60).components[0].options["gpus-per-node"] == "a100:1"
+    assert allocate(planned(), profile(roles), 60).components[0].options["gpus-per-node"] == "a100:1"
 
 
 def test_many_actors_when_on_the_trainers_partition_then_no_gpus_beside_them() -> None:
     roles = {"default": {"partition": "gpu"}, "trainer": {"gpus_per_rank": 1}}
-    learning, acting = allocate(made(actors=16), profile(roles), 60).components
+    learning, acting = allocate(planned(actors=16), profile(roles), 60).components
     assert (learning.ranks, learning.gpus, acting.gpus) == (3, 2, 0)
     assert "gpus-per-node" not in acting.options
 
@@ -102,7 +102,7 @@ ONE_PARTITION = {
 def on_gpu(nodes: int | None, actors: int, roles: Any = ONE_PARTITION, trainers: int = 1) -> Allocation:
     """Roles on the partition gpu, which has so many nodes of eight CPUs and two GPUs."""
     partitions = {"gpu": {"nodes": nodes, "cpus_per_node": 8, "gpus_per_node": 2}}
-    return allocate(made(trainers, actors), profile(roles, partitions=partitions), 60)
+    return allocate(planned(trainers, actors), profile(roles, partitions=partitions), 60)
 
 
 @pytest.mark.parametrize("nodes", [2, None])
@@ -135,48 +135,48 @@ def test_parts_of_one_partition_when_they_cannot_be_one_and_need_too_many_nodes_
 def test_parts_of_one_partition_when_they_lie_in_another_part_between_then_their_nodes_are_counted_too() -> None:
     partitions = {"cpu": {"nodes": 1, "cpus_per_node": 8}, "gpu": {"nodes": 1, "cpus_per_node": 8, "gpus_per_node": 2}}
     cluster = profile({**TWO_TYPES, "coordinator": CPU}, partitions=partitions)
-    assert refusal(made(), cluster).startswith(
+    assert refusal(planned(), cluster).startswith(
         "partitions.cpu.nodes: is 1, but the job needs 2 nodes of it at once (1 + 1"
     )
 
 
 def test_cpus_when_ranks_of_a_node_want_different_numbers_then_they_share_the_sum() -> None:
     roles = {"default": CPU, "trainer": {"partition": "cpu", "cpus_per_rank": 4}}
-    (all_ranks,) = allocate(made(trainers=1, actors=1), profile(roles), 60).components
+    (all_ranks,) = allocate(planned(trainers=1, actors=1), profile(roles), 60).components
     # A coordinator, a policy server and an actor of one CPU beside a trainer of four: seven for four tasks.
     assert all_ranks.options["cpus-per-task"] == 2
 
 
 def test_threads_of_libraries_then_the_cpus_that_each_rank_is_to_have() -> None:
     roles = {"default": CPU, "actor": {"cpus_per_rank": 2}}
-    allocation = allocate(made(trainers=1, actors=2, policy_servers={"threads": 3}), profile(roles), 60)
+    allocation = allocate(planned(trainers=1, actors=2, policy_servers={"threads": 3}), profile(roles), 60)
     assert allocation.threads == {0: 1, 1: 1, 2: 3, 3: 2, 4: 2}
 
 
 def test_cpus_when_the_profile_does_not_say_then_the_threads_of_the_job() -> None:
-    many = made(1, 1, policy_servers={"threads": 3})
+    many = planned(1, 1, policy_servers={"threads": 3})
     (all_ranks,) = allocate(many, profile({"default": {**CPU, "nodes": 4}}), 60).components
     assert all_ranks.options["cpus-per-task"] == 3
 
 
 def test_memory_when_set_then_the_sum_of_the_fullest_node() -> None:
     roles = {"default": {**CPU, "memory_mb_per_rank": 100}, "trainer": {"memory_mb_per_rank": 1000}}
-    (all_ranks,) = allocate(made(actors=2), profile(roles), 60).components
+    (all_ranks,) = allocate(planned(actors=2), profile(roles), 60).components
     assert all_ranks.options["mem"] == "2400M"
 
 
 def test_cost_when_nodes_are_shared_then_what_is_asked_for_times_hours() -> None:
-    allocation = allocate(made(), profile(TWO_TYPES), 30)
+    allocation = allocate(planned(), profile(TWO_TYPES), 30)
     assert (allocation.core_hours, allocation.gpu_hours) == (4.0, 1.0)
 
 
 def test_cost_when_nodes_are_exclusive_then_all_their_cpus() -> None:
-    allocation = allocate(made(), profile({"default": {**CPU, "exclusive": True}}), 60)
+    allocation = allocate(planned(), profile({"default": {**CPU, "exclusive": True}}), 60)
     assert allocation.core_hours == 8.0
 
 
 def test_allocation_when_written_and_read_then_equal() -> None:
-    allocation = allocate(made(), profile(TWO_TYPES, sbatch={"mail-type": "END"}), 60)
+    allocation = allocate(planned(), profile(TWO_TYPES, sbatch={"mail-type": "END"}), 60)
     assert Allocation.from_json(allocation.to_json()) == allocation
 
 
@@ -184,7 +184,7 @@ def test_allocation_when_written_and_read_then_equal() -> None:
 def test_components_whatever_the_numbers_then_hold_every_rank_once(
     trainers: int, actors: int, most: int, shared: bool
 ) -> None:
-    plan = made(trainers, actors)
+    plan = planned(trainers, actors)
     roles = {"default": CPU} if shared else {**TWO_TYPES, "actor": {"ranks_per_node": most}}
     partitions = {name: {**facts, "nodes": None} for name, facts in PARTITIONS.items()}
     allocation = allocate(plan, profile(roles, partitions=partitions), 60)
@@ -194,14 +194,14 @@ def test_components_whatever_the_numbers_then_hold_every_rank_once(
 
 
 def test_map_of_ranks_when_shown_then_a_row_for_every_rank_with_component_and_node() -> None:
-    plan = made()
+    plan = planned()
     lines = rank_map(plan, allocate(plan, profile({**TWO_TYPES, "actor": {"nodes": 2}}), 60))
     assert lines[1].split() == ["0", "0", "0", "coordinator-0"]
     assert lines[-1].split() == ["7", "1", "1", "actor-3"]
 
 
 def test_map_of_ranks_when_they_are_many_then_those_alike_in_one_row() -> None:
-    plan = made(trainers=4, actors=101, policy_servers={"ranks": 1})
+    plan = planned(trainers=4, actors=101, policy_servers={"ranks": 1})
     roles = {"default": CPU, "trainer": {**GPU, "nodes": 2}}
     partitions = {**PARTITIONS, "cpu": {"cpus_per_node": 25}}
     lines = rank_map(plan, allocate(plan, profile(roles, partitions=partitions), 60))
@@ -216,7 +216,7 @@ def test_map_of_ranks_when_they_are_many_then_those_alike_in_one_row() -> None:
 
 
 def test_map_of_ranks_when_ranks_have_several_roles_then_all_of_them() -> None:
-    plan = made(trainers=1, actors=40, actors_inference="inline")
+    plan = planned(trainers=1, actors=40, actors_inference="inline")
     lines = rank_map(plan, allocate(plan, profile({"default": CPU}, partitions={"cpu": {"cpus_per_node": 50}}), 60))
     assert lines[-1].split(maxsplit=3) == ["2-41", "0", "0", "actor-0…39 + policy_server-0…39"]
 
@@ -224,7 +224,7 @@ def test_map_of_ranks_when_ranks_have_several_roles_then_all_of_them() -> None:
 @pytest.mark.parametrize("actors", [30, 60])
 @pytest.mark.parametrize("facts", [{"cpus_per_node": 7}, {"memory_mb_per_node": 700}, {}])
 def test_nodes_when_searched_then_no_smaller_number_would_do(actors: int, facts: dict[str, int]) -> None:
-    plan = made(trainers=1, actors=actors)
+    plan = planned(trainers=1, actors=actors)
     roles = {"default": {**CPU, "memory_mb_per_rank": 100}, "actor": {"ranks_per_node": 9}}
     (component,) = allocate(plan, profile(roles, partitions={"cpu": facts}), 60).components
     fewer = {**roles, "actor": {"ranks_per_node": 9, "nodes": component.nodes - 1}}
@@ -233,7 +233,7 @@ def test_nodes_when_searched_then_no_smaller_number_would_do(actors: int, facts:
 
 
 def test_trainers_when_their_batches_need_more_memory_than_the_profile_gives_then_refused() -> None:
-    plan = made(trainers=1, batch={"fragments": 4_000_000, "fragment_steps": 8})
+    plan = planned(trainers=1, batch={"fragments": 4_000_000, "fragment_steps": 8})
     needed = math.ceil(batches_bytes(plan, plan.trained_policies[0]) / 1e6)
     enough, short = (
         profile({"default": {**CPU, "memory_mb_per_rank": 100}, "trainer": {"memory_mb_per_rank": given}})
@@ -246,54 +246,54 @@ def test_trainers_when_their_batches_need_more_memory_than_the_profile_gives_the
 
 
 def test_resources_when_shown_then_nodes_gpus_and_cost() -> None:
-    lines = resources_table(allocate(made(), profile(TWO_TYPES), 90))
+    lines = resources_table(allocate(planned(), profile(TWO_TYPES), 90))
     assert "partition gpu, 1 node with 4 ranks, 4 CPUs, 2 GPUs" in lines[0]
     assert lines[-1] == "time limit 01:30:00: at most 12.0 core-hours, 3.0 GPU-hours a job"
 
 
 def test_trainers_when_cuda_and_the_profile_gives_no_gpu_then_refused() -> None:
-    wants_cuda = made(trainers=1)
+    wants_cuda = planned(trainers=1)
     spec = wants_cuda.spec.model_copy(
         update={"trainers": wants_cuda.spec.trainers.model_copy(update={"device": "cuda"})}
     )
-    message = refusal(plan(spec, wants_cuda.spaces), profile({"default": CPU}))
+    message = refusal(make_plan(spec, wants_cuda.spaces), profile({"default": CPU}))
     assert message.startswith("roles.trainer.gpus_per_rank: is 0, but the job's trainers.device is 'cuda'")
 
 
 def test_gpus_when_the_partition_has_none_then_refused() -> None:
-    message = refusal(made(), profile({"default": CPU, "trainer": {"gpus_per_rank": 1}}))
+    message = refusal(planned(), profile({"default": CPU, "trainer": {"gpus_per_rank": 1}}))
     assert message.startswith("roles.trainer.partition: is 'cpu', whose nodes have no GPUs")
 
 
 def test_ranks_when_more_than_all_nodes_hold_then_refused() -> None:
-    message = refusal(made(actors=40), profile(TWO_TYPES))
+    message = refusal(planned(actors=40), profile(TWO_TYPES))
     assert message.startswith("roles.actor: 40 ranks (40 actor) do not fit on 4 nodes of partition cpu")
 
 
 def test_ranks_when_more_than_the_named_nodes_hold_then_refused() -> None:
-    message = refusal(made(actors=8), profile({**TWO_TYPES, "actor": {"nodes": 2, "ranks_per_node": 2}}))
+    message = refusal(planned(actors=8), profile({**TWO_TYPES, "actor": {"nodes": 2, "ranks_per_node": 2}}))
     assert message.startswith("roles.actor: 8 ranks (8 actor) do not fit on 2 nodes")
 
 
 def test_nodes_when_more_than_ranks_then_refused() -> None:
-    message = refusal(made(actors=3), profile({**TWO_TYPES, "actor": {"nodes": 4}}))
+    message = refusal(planned(actors=3), profile({**TWO_TYPES, "actor": {"nodes": 4}}))
     assert message == "roles.actor.nodes: is 4, for 3 ranks; a node must have at least one"
 
 
 def test_memory_when_only_some_roles_of_a_node_set_it_then_refused() -> None:
-    message = refusal(made(), profile({"default": CPU, "trainer": {"memory_mb_per_rank": 1000}}))
+    message = refusal(planned(), profile({"default": CPU, "trainer": {"memory_mb_per_rank": 1000}}))
     assert message.startswith("roles.coordinator.memory_mb_per_rank: is not set, but other roles")
 
 
 def test_cpus_when_fewer_than_threads_then_refused() -> None:
-    message = refusal(made(policy_servers={"threads": 4}), profile({"default": {**CPU, "cpus_per_rank": 2}}))
+    message = refusal(planned(policy_servers={"threads": 4}), profile({"default": {**CPU, "cpus_per_rank": 2}}))
     assert message.startswith("roles.policy_server.cpus_per_rank: is 2, but the job gives policy_server-0 4 threads")
 
 
 def test_time_when_longer_than_the_partition_allows_then_refused() -> None:
-    message = refusal(made(), profile(TWO_TYPES), minutes=601)
+    message = refusal(planned(), profile(TWO_TYPES), minutes=601)
     assert message.startswith("partitions.gpu.max_minutes: is 600, but the job asks for 601 minutes")
 
 
 def test_time_when_over_before_the_signal_then_refused() -> None:
-    assert refusal(made(), profile(TWO_TYPES), minutes=1).startswith("signal_lead_seconds: is 90;")
+    assert refusal(planned(), profile(TWO_TYPES), minutes=1).startswith("signal_lead_seconds: is 90;")
