@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 ALIGNMENT_BYTES = 64
-HEADER_ITEMS = 8
+HEADER_ITEMS = 16
 HEADER_BYTES = HEADER_ITEMS * 8
 
 
@@ -33,7 +33,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """A header of eight int64 and then the fields, each on a 64-byte border."""
+    """A header of sixteen int64 and then the fields, each on a 64-byte border."""
 
     fields: tuple[Field, ...]
 
@@ -70,7 +70,7 @@ class Layout:
         return raw[start : start + self.size_bytes]
 
     def header(self, buffer: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """The eight numbers before the fields."""
+        """The sixteen numbers before the fields."""
         return buffer[:HEADER_BYTES].view(np.int64)
 
     def views(self, buffer: NDArray[np.uint8]) -> dict[str, Array]:

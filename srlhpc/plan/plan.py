@@ -19,9 +19,9 @@ from srlhpc.specs.experiment import ExperimentSpec
 RoleName = Literal["coordinator", "trainer", "policy_server", "evaluator", "actor"]
 
 SENDING_SLOTS = 1
-"""Blocks of one actor that may be under way to one trainer, beside those being filled: more only adds policy lag."""
+"""Blocks of one actor that may be under way to one sink, beside those being filled: more only adds policy lag."""
 POOL_SLOTS = 2
-"""Blocks that land at a trainer before they are gathered into a batch: one while another is copied."""
+"""Blocks that land at a sink before they are gathered into a batch: one while another is copied."""
 SERIAL_CHECKPOINT_UPDATES = 50
 """Updates between checkpoints of a serial run whose spec gives only seconds."""
 
@@ -145,10 +145,14 @@ class Plan:
         """The group's place among all groups; the number that its messages carry."""
         return actor.index * self.spec.actors.ring + place
 
-    def trainer_of(self, group: int, policy: str) -> RolePlan:
-        """The trainer that a group's blocks go to."""
-        trainers = self.trainers(policy)
-        return trainers[group % len(trainers)]
+    def sinks(self, policy: str) -> tuple[RolePlan, ...]:
+        """Roles that the policy's blocks go to: its trainers, who learn from each block as it comes."""
+        return self.trainers(policy)
+
+    def sink_of(self, group: int, policy: str) -> RolePlan:
+        """The role that a group's blocks go to; it also grants the group its fragments."""
+        sinks = self.sinks(policy)
+        return sinks[group % len(sinks)]
 
     def server_of(self, group: int, policy: str) -> RolePlan:
         """The policy server that acts for a group."""
@@ -173,12 +177,10 @@ class Plan:
             if role.name == "evaluator" or (role.name == "policy_server" and role.policy in (None, policy))
         )
 
-    def groups_fed(self, trainer: RolePlan) -> tuple[tuple[RolePlan, int], ...]:
-        """Groups (actor, number) whose blocks go to a trainer."""
+    def groups_fed(self, sink: RolePlan) -> tuple[tuple[RolePlan, int], ...]:
+        """Groups (actor, number) that feed a sink."""
         numbered = ((actor, self.group_number(actor, place)) for actor, place in self.groups)
-        return tuple(
-            (actor, group) for actor, group in numbered if self.trainer_of(group, trainer.policy or "") is trainer
-        )
+        return tuple((actor, group) for actor, group in numbered if self.sink_of(group, sink.policy or "") is sink)
 
     def groups_served(self, server: RolePlan, policy: str) -> tuple[tuple[RolePlan, int], ...]:
         """Groups (actor, number) that a policy server acts for."""
@@ -220,15 +222,15 @@ class Plan:
         return auto_policy_lag(self.fragments_in_play(policy), batch.fragments, batch.uses)
 
     def fragments_in_play(self, policy: str) -> int:
-        """Fragments that the actors of one trainer fill at the same time; of the trainer with most."""
-        groups = max((len(self.groups_fed(trainer)) for trainer in self.trainers(policy)), default=0)
+        """Fragments that the actors of one sink fill at the same time; of the sink with most."""
+        groups = max((len(self.groups_fed(sink)) for sink in self.sinks(policy)), default=0)
         return groups * self.block_fragments(policy)
 
     def lag_without_limit(self, policy: str) -> int:
         """The lag that only slots bound, where the trainer is slower than its actors."""
-        batch, trainer = self.spec.policies[policy].batch, self.trainers(policy)[0]
-        feeding = dict.fromkeys(actor for actor, _ in self.groups_fed(trainer))
-        slots = self.pool_slots(policy) + sum(self.outbox_slots(actor, trainer) for actor in feeding)
+        batch, sink = self.spec.policies[policy].batch, self.sinks(policy)[0]
+        feeding = dict.fromkeys(actor for actor, _ in self.groups_fed(sink))
+        slots = self.pool_slots(policy) + sum(self.outbox_slots(actor, sink) for actor in feeding)
         return lag_without_limit(self.block_fragments(policy), slots, batch.fragments, batch.uses)
 
     # --- layouts and memory --------------------------------------------------------------------------------------
@@ -267,14 +269,14 @@ class Plan:
         return self.spec.policies[policy].batch.fragments // self.block_fragments(policy)
 
     def pool_slots(self, policy: str) -> int:
-        """Slots of a trainer's pool. Few: blocks are gathered as they come, and what waits here is policy lag."""
-        feeding = {actor.index for trainer in self.trainers(policy) for actor, _ in self.groups_fed(trainer)}
+        """Slots of a sink's pool. Few: blocks are gathered as they come, and what waits here is policy lag."""
+        feeding = {actor.index for sink in self.sinks(policy) for actor, _ in self.groups_fed(sink)}
         return max(POOL_SLOTS, len(feeding) // 8)
 
-    def outbox_slots(self, actor: RolePlan, trainer: RolePlan) -> int:
-        """Slots of an actor towards a trainer: one for each group that fills one, and those under way."""
+    def outbox_slots(self, actor: RolePlan, sink: RolePlan) -> int:
+        """Slots of an actor towards a sink: one for each group that fills one, and those under way."""
         filling = sum(
-            self.trainer_of(self.group_number(actor, place), trainer.policy or "") is trainer
+            self.sink_of(self.group_number(actor, place), sink.policy or "") is sink
             for place in range(self.spec.actors.ring)
         )
         return filling + SENDING_SLOTS

@@ -17,14 +17,16 @@ def memory_bytes(plan: Plan) -> Mapping[str, int]:
     """Bytes of slots and batch buffers by role label (without libraries, networks and simulators)."""
     result: dict[str, int] = {}
     for trainer in plan.named("trainer"):
-        policy = trainer.policy or ""
-        block = plan.block_layout(policy).size_bytes
-        result[trainer.label] = block * plan.pool_slots(policy) + batches_bytes(plan, policy)
+        result[trainer.label] = batches_bytes(plan, trainer.policy or "")
+    sinks = [sink for policy in plan.trained_policies for sink in plan.sinks(policy)]
+    for sink in sinks:
+        pool = plan.block_layout(sink.policy or "").size_bytes * plan.pool_slots(sink.policy or "")
+        result[sink.label] = result.get(sink.label, 0) + pool
     for actor in plan.named("actor"):
         result[actor.label] = sum(
-            plan.block_layout(trainer.policy or "").size_bytes * plan.outbox_slots(actor, trainer)
-            for trainer in plan.named("trainer")
-            if plan.outbox_slots(actor, trainer) > SENDING_SLOTS
+            plan.block_layout(sink.policy or "").size_bytes * plan.outbox_slots(actor, sink)
+            for sink in sinks
+            if plan.outbox_slots(actor, sink) > SENDING_SLOTS
         )
     return result
 
@@ -61,6 +63,6 @@ def _feeds(plan: Plan, rank: RankPlan) -> str:
     groups = [plan.group_number(actor, place) for actor in actors for place in range(plan.spec.actors.ring)]
     if not groups:
         return ""
-    trainers = {plan.trainer_of(g, p).label for g in groups for p in plan.trained_policies}
+    sinks = {plan.sink_of(g, p).label for g in groups for p in plan.trained_policies}
     servers = {plan.server_of(g, s.policy).label for g in groups for s in plan.seats}
-    return f"{', '.join(sorted(trainers))}; served by {', '.join(sorted(servers))}"
+    return f"{', '.join(sorted(sinks))}; served by {', '.join(sorted(servers))}"

@@ -87,45 +87,43 @@ class Wiring:
             blocks=None,
         )
         if plan.trainers(policy):
-            trainer = plan.trainer_of(group, policy)
-            channels.blocks = self._block_outbox(actor, trainer)
+            sink = plan.sink_of(group, policy)
+            channels.blocks = self._block_outbox(actor, sink)
             if plan.needs_grants(policy):
                 channels.grant_requests = transport.outbox(
-                    plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy), HEADER_ONLY, slots=1
+                    plan.link(Stream.GRANT_REQUESTS, actor, sink, group, policy), HEADER_ONLY, slots=1
                 )
-                channels.grants = transport.inbox(
-                    [plan.link(Stream.GRANTS, trainer, actor, group, policy)], HEADER_ONLY
-                )
+                channels.grants = transport.inbox([plan.link(Stream.GRANTS, sink, actor, group, policy)], HEADER_ONLY)
         return channels
 
-    def _block_outbox(self, actor: RolePlan, trainer: RolePlan) -> Outbox:
-        """One for all groups of the actor that feed the trainer."""
-        key = (actor.address, trainer.address)
+    def _block_outbox(self, actor: RolePlan, sink: RolePlan) -> Outbox:
+        """One for all groups of the actor that feed the sink."""
+        key = (actor.address, sink.address)
         if key not in self._block_outboxes:
             self._block_outboxes[key] = self._transport.outbox(
-                self._plan.pool_link(Stream.BLOCKS, actor, trainer),
-                self._plan.block_layout(trainer.policy or ""),
-                slots=self._plan.outbox_slots(actor, trainer),
+                self._plan.pool_link(Stream.BLOCKS, actor, sink),
+                self._plan.block_layout(sink.policy or ""),
+                slots=self._plan.outbox_slots(actor, sink),
             )
         return self._block_outboxes[key]
 
-    def blocks(self, trainer: RolePlan) -> Inbox:
-        """The trainer's pool."""
-        plan, policy = self._plan, trainer.policy or ""
-        actors = dict.fromkeys(actor for actor, _ in plan.groups_fed(trainer))
-        links = [plan.pool_link(Stream.BLOCKS, actor, trainer) for actor in actors]
+    def blocks(self, sink: RolePlan) -> Inbox:
+        """The sink's pool."""
+        plan, policy = self._plan, sink.policy or ""
+        actors = dict.fromkeys(actor for actor, _ in plan.groups_fed(sink))
+        links = [plan.pool_link(Stream.BLOCKS, actor, sink) for actor in actors]
         return self._transport.inbox(links, plan.block_layout(policy), pool=plan.pool_slots(policy))
 
-    def grant_ends(self, trainer: RolePlan) -> tuple[Inbox, dict[int, Outbox]]:
-        """The trainer's ends of grants: requests by group, and the outbox of each place in them."""
-        plan, policy = self._plan, trainer.policy or ""
-        groups = plan.groups_fed(trainer)
+    def grant_ends(self, sink: RolePlan) -> tuple[Inbox, dict[int, Outbox]]:
+        """The sink's ends of grants: requests by group, and the outbox of each place in them."""
+        plan, policy = self._plan, sink.policy or ""
+        groups = plan.groups_fed(sink)
         inbox = self._transport.inbox(
-            [plan.link(Stream.GRANT_REQUESTS, actor, trainer, group, policy) for actor, group in groups], HEADER_ONLY
+            [plan.link(Stream.GRANT_REQUESTS, actor, sink, group, policy) for actor, group in groups], HEADER_ONLY
         )
         grants = {
             place: self._transport.outbox(
-                plan.link(Stream.GRANTS, trainer, actor, group, policy),
+                plan.link(Stream.GRANTS, sink, actor, group, policy),
                 HEADER_ONLY,
                 slots=_AWAITED_SLOTS,
                 synchronous=False,

@@ -19,19 +19,19 @@ def layout_of(described: list[tuple[list[int], str]]) -> Layout:
 
 def test_fields_follow_the_header_on_borders_of_64_bytes() -> None:
     layout = Layout.of([Field("a", (65,), "uint8"), Field("b", (), "float32"), Field("c", (3, 2), "int64")])
-    assert layout.offsets == (64, 192, 256)
-    assert layout.size_bytes == 320
+    assert layout.offsets == (128, 256, 320)
+    assert layout.size_bytes == 384
 
 
 def test_message_without_fields_is_its_header() -> None:
-    assert Layout.of([]).size_bytes == HEADER_BYTES == 64
+    assert Layout.of([]).size_bytes == HEADER_BYTES == 128
 
 
-def test_header_is_eight_whole_numbers_in_place() -> None:
+def test_header_is_sixteen_whole_numbers_in_place() -> None:
     layout = Layout.of([])
     buffer = layout.allocate()
-    layout.header(buffer)[7] = -1
-    assert buffer[56:].tolist() == [255] * 8
+    layout.header(buffer)[15] = -1
+    assert buffer[120:].tolist() == [255] * 8
 
 
 @given(FIELDS)

@@ -47,7 +47,7 @@ def labels(plan: Plan) -> list[list[str]]:
 
 def feeds(plan: Plan, policy: str = "default") -> list[str]:
     """Trainer of every group."""
-    return [plan.trainer_of(group, policy).label for group in range(len(plan.groups))]
+    return [plan.sink_of(group, policy).label for group in range(len(plan.groups))]
 
 
 def serves(plan: Plan, policy: str = "default") -> list[str]:
@@ -122,7 +122,7 @@ def test_inline_groups_are_served_on_their_own_rank() -> None:
 def test_trainer_inference_serves_a_group_where_it_is_trained() -> None:
     plan = planned(actors=actors("trainer"), trainers={"ranks": 2})
     for group in range(len(plan.groups)):
-        assert plan.server_of(group, "default").rank == plan.trainer_of(group, "default").rank
+        assert plan.server_of(group, "default").rank == plan.sink_of(group, "default").rank
 
 
 def test_trainers_serve_their_own_policy_only() -> None:
@@ -135,7 +135,7 @@ def test_both_ends_name_the_same_groups() -> None:
     job = two_policies(actors=actors(ranks=3, ring=3), trainers={"ranks": 2}, policy_servers={"ranks": 2})
     plan = planned(TAG, **job)
     for policy in ("runners", "chasers"):
-        fed = [group for trainer in plan.trainers(policy) for _, group in plan.groups_fed(trainer)]
+        fed = [group for sink in plan.sinks(policy) for _, group in plan.groups_fed(sink)]
         served = [group for server in plan.named("policy_server") for _, group in plan.groups_served(server, policy)]
         assert sorted(fed) == sorted(served) == list(range(9))
 
