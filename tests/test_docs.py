@@ -127,3 +127,13 @@ def test_readme_then_its_guided_tour_leads_through_files_that_exist() -> None:
 def test_documents_then_together_they_name_every_command() -> None:
     named = {words[0] for document in DOCUMENTS for words in _command_lines(document.read_text())}
     assert named >= set(COMMANDS)
+
+
+def test_index_of_decisions_names_every_page_with_its_title() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    rows = re.findall(r"(?m)^\| \[(\d{4})\]\((\1-[\w-]+\.md)\) \| (.+?) \|", index)
+    pages = [path for path in sorted((ROOT / "docs" / "decisions").glob("*.md")) if path.name != "README.md"]
+    titles = [path.read_text().splitlines()[0].removeprefix("# ") for path in pages]
+    assert [(file, title) for _, file, title in rows] == [
+        (path.name, title) for path, title in zip(pages, titles, strict=True)
+    ]
