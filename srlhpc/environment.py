@@ -143,7 +143,7 @@ class Spaces:
         return next(kind for kind in self.kinds if kind.name == name)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, so that spaces travel between processes without pickle."""
+        """Gives plain data, so that spaces travel between processes without pickle."""
         return {
             "frames_per_step": self.frames_per_step,
             "kinds": [
@@ -212,7 +212,7 @@ class KindStep:
     """`[E, A]`: the agent is in the game now, or was until the end or cut that the last record brought: rows of others
     are not computed."""
     rewards: FloatArray
-    """`[E, A]`: of the last action (zeros after `reset`)."""
+    """`[E, A]`: what the last action brought (zeros after `reset`)."""
     terminated: BoolArray
     """`[E, A]`: the last record ended the agent's episode in the MDP (no bootstrap)."""
     truncated: BoolArray

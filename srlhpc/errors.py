@@ -14,7 +14,7 @@ class ClusterError(RuntimeError):
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
-    """`; did you mean 'ranks'?`, or the list of known words if nothing is near, or nothing if there are none."""
+    """Suggests the known word that is nearest: `; did you mean 'ranks'?`; all known words where none is near."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:
         return f"; did you mean '{near[0]}'?"

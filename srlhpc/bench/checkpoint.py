@@ -12,7 +12,7 @@ from srlhpc.bench.rows import Reference, Row, Spread
 from srlhpc.bench.runs import Measure, measure_runs, rates
 
 _BYTES_OF_A_PARAMETER = 12
-"""Itself and Adam's two moments, in float32."""
+"""Bytes that a checkpoint holds of one parameter: itself and Adam's two moments, in float32."""
 _COPIES = 20
 
 
@@ -49,7 +49,7 @@ def measure_checkpoint(*, megabytes: int, measure: Measure) -> list[Row]:
 
 
 def copy_milliseconds(size_bytes: int) -> Spread:
-    """Of one copy into memory that was touched before."""
+    """Milliseconds of one copy into memory that was touched before."""
     source, target = np.ones(size_bytes, np.uint8), np.zeros(size_bytes, np.uint8)
     seconds = []
     for _ in range(_COPIES):

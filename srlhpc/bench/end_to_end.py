@@ -70,7 +70,7 @@ def measure_end_to_end(cases: Sequence[Case], *, measure: Measure) -> list[Row]:
 
 
 def import_seconds(repeats: int) -> Spread:
-    """Of `python -c 'import torch'`, the files being in memory."""
+    """Seconds of `python -c 'import torch'`, the files being in memory."""
     seconds = []
     for _ in range(1 + repeats):
         begun = time.perf_counter()
@@ -93,7 +93,7 @@ def _row(case: Case, windows: Sequence[Window], imports: Spread) -> Row:
 
 
 def _share_of_stepping(windows: Sequence[Window]) -> float:
-    """Time in the simulator of the time that actors do anything; both of wall time, which a busy machine shares out.
+    """Share of the simulator in the time that actors do anything; wall time, which a busy machine shares out.
 
     What an actor spends on looking for replies counts as waiting, so its share of CPU time is somewhat smaller.
     """

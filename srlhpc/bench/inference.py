@@ -99,7 +99,7 @@ class _Traffic(NamedTuple):
     """What goes between an actor and the server."""
 
     groups: int
-    """Of an actor."""
+    """Groups of one actor."""
     request: Layout
     reply: Layout
     observation: Mapping[str, np.ndarray[Any, Any]]

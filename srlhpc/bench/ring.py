@@ -23,7 +23,7 @@ class Pace(NamedTuple):
 
     name: str
     step_seconds: float
-    """Of a step of the whole group."""
+    """Seconds of one step of the whole group."""
     work: str
 
 
@@ -86,7 +86,7 @@ def _job(pace: Pace, ring: int, actors: int) -> dict[str, object]:
 
 
 def _step_seconds(window: Window) -> float:
-    """Of one group."""
+    """Seconds of one step of a group."""
     return window.counted("actor", "environment_seconds") * COPIES / max(1.0, window.counted("actor", "steps_acted"))
 
 

@@ -39,9 +39,9 @@ class Measure:
     """How runs are measured."""
 
     warm_seconds: float
-    """To the window, from when all ranks are there and a batch was trained."""
+    """Seconds before the window, once all ranks are there and a batch was trained."""
     seconds: float
-    """Of the window."""
+    """Length of the window."""
     repeats: int
     cores: int | None = None
     """Cores that all processes of a run share; None: all that this process may use."""
@@ -64,9 +64,9 @@ class Window:
     first: _Look
     last: _Look
     first_batch_seconds: float
-    """From the start of the command to the first trained batch."""
+    """Seconds from the start of the command to the first trained batch."""
     all_ranks_seconds: float
-    """From there to the moment when a batch was trained and every rank had reported."""
+    """Seconds from the start of the command until a batch was trained and every rank had reported."""
     pids: Mapping[int, int]
     """Process of each rank."""
     pss_bytes: int
@@ -88,7 +88,7 @@ class Window:
 
     @property
     def cpu_seconds(self) -> float:
-        """Of all processes."""
+        """CPU seconds of all processes within the window."""
         return sum(seconds - self.first.cpu.get(pid, 0.0) for pid, seconds in self.last.cpu.items())
 
     @property
@@ -143,7 +143,7 @@ class _Run:
         return _Look(time.time(), status, {pid: cpu_seconds(pid) for pid in tree(self.process.pid)})
 
     def stop(self) -> None:
-        """As Ctrl-C does; then by force."""
+        """Ends the run as Ctrl-C does; then by force."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         try:

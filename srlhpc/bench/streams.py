@@ -30,7 +30,7 @@ from srlhpc.roles.role import INFERENCE, STREAM
 log = logging.getLogger(__name__)
 
 LIMIT_SECONDS = 120.0
-"""For the start of a world and its first rounds on a busy machine."""
+"""Time for the start of a world and its first rounds on a busy machine."""
 RECORDS = 32
 _RING = 2
 _BARE_SLOTS = 4

@@ -74,7 +74,7 @@ def _time_options(seconds: float, repeats: int) -> Callable[[_F], _F]:
 
 
 def _run_options(seconds: float, repeats: int, warm: float) -> Callable[[_F], _F]:
-    """As `_time_options`, and what else is to say about real runs."""
+    """Same as `_time_options`, with the further options of real runs."""
 
     def add(function: _F) -> _F:
         function = _time_options(seconds, repeats)(function)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 LEAVE_SECONDS = 5.0
-"""For threads and exit hooks to end by themselves."""
+"""Time for threads and exit hooks to end by themselves."""
 _TIMERS = {
     signal.ITIMER_REAL: signal.SIGALRM,
     signal.ITIMER_VIRTUAL: signal.SIGVTALRM,

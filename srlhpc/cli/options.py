@@ -65,5 +65,5 @@ def _find_modules(paths: RunPaths) -> None:
 
 
 def say(message: str) -> None:
-    """To people: on standard error."""
+    """Prints a message for people, on standard error."""
     click.echo(message, err=True)

@@ -55,7 +55,7 @@ def forgive_output() -> None:
 
 
 def drop_output() -> None:
-    """From now on standard output goes nowhere: whoever read it has left, or it takes nothing."""
+    """Sends standard output nowhere from now on: its reader has left, or it takes nothing."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

@@ -30,7 +30,7 @@ _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ran
 _FIRST_TO_GO = ("lag", "attempt", "checkpoint", "steps/s", "ranks", "left", "time", "steps", "return")
 """Columns that a narrow terminal does without."""
 _SLURM_SECONDS = 10.0
-"""Between two questions to Slurm while watching."""
+"""Seconds between two questions to Slurm while watching."""
 _DEAD_SHOWN = 5
 _LINE = 120
 """Characters of a line of text."""
@@ -69,7 +69,7 @@ def _skipped(folder: Path) -> list[str]:
 
 
 def _states(chosen: Sequence[RunPaths], jobs: SlurmJobs) -> list[dict[str, Any]]:
-    """Of all runs; Slurm is asked once."""
+    """The states of all runs; Slurm is asked once."""
     return [run_state(paths, jobs) for paths in chosen]
 
 
@@ -115,7 +115,7 @@ def _width() -> int | None:
 def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list[str]:
     """The states as lines with aligned columns, remarks below.
 
-    Of a single run also the statistics of its last episodes, what its roles' time goes into, and how old its data is.
+    A single run also gets the statistics of its last episodes, the use of its roles' time, and the age of its data.
 
     Args:
         states: of the runs.
@@ -202,7 +202,7 @@ def _number(value: Any, form: str) -> str:
 
 
 def _strict(value: Any) -> Any:
-    """Without NaN and infinities, which JSON does not have."""
+    """The value without NaN and infinities, which JSON does not have."""
     match value:
         case dict():
             return {key: _strict(inner) for key, inner in value.items()}

@@ -24,9 +24,9 @@ class Holding(IntEnum):
 
     NOTHING = 0
     EARLIER = 1
-    """Only of policies that come before in the order: it may wait."""
+    """It holds grants only of policies that come before in the order: it may wait."""
     LATER = 2
-    """Of a policy that comes later: it must not wait."""
+    """It holds a grant of a policy that comes later in the order: it must not wait."""
 
 
 def in_order(fragment_steps: Mapping[str, int]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class ParameterHeader(IntEnum):
     """Places in the header of pulls and of parameters."""
 
     VERSION = 2
-    """Of a pull: the version that the subscriber has; of parameters: that of the vector."""
+    """In a pull the version that the subscriber has; in parameters that of the vector."""
 
 
 PULL_LAYOUT = Layout.of(())
@@ -160,7 +160,7 @@ class ParameterSubscription(ABC):
     @property
     @abstractmethod
     def version(self) -> int:
-        """Of the vector; `NO_VERSION` before the first."""
+        """Version of the vector; `NO_VERSION` before the first."""
 
     @property
     @abstractmethod

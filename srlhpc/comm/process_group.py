@@ -100,7 +100,7 @@ class GroupReducer:
 
 
 def host_store(host: str, trainers: int, timeout: timedelta = JOIN_TIMEOUT) -> TCPStore:
-    """At the first trainer: a meeting place on a port that the system chooses (`store.port`).
+    """Opens, at the first trainer, a meeting place on a port that the system chooses (`store.port`).
 
     It listens at that number only. Left to itself, a TCPStore listens on every interface of the node, and whoever
     reaches it may read and write: it asks nobody who he is.
@@ -112,7 +112,7 @@ def host_store(host: str, trainers: int, timeout: timedelta = JOIN_TIMEOUT) -> T
 
 
 def join_store(address: Address, trainers: int, timeout: timedelta = JOIN_TIMEOUT) -> TCPStore:
-    """At the others.
+    """Joins the meeting place of the first trainer.
 
     Raises:
         ClusterError: it cannot be reached.

@@ -20,7 +20,7 @@ def is_one_node(world: MpiWorld, ranks: Sequence[int]) -> bool:
 
 
 def listening_host(world: MpiWorld, ranks: Sequence[int], timeout_seconds: float = 600.0) -> str:
-    """On the first of the ranks: the number of its interface that the others reach, the only one to listen at.
+    """The number of the interface that the others reach, the only one to listen at; called on the first of the ranks.
 
     Loopback if all are on one node, else the interface that faces another node of theirs, whose name is told by its
     first rank (`introduce`).
@@ -36,7 +36,7 @@ def listening_host(world: MpiWorld, ranks: Sequence[int], timeout_seconds: float
 
 
 def introduce(world: MpiWorld, ranks: Sequence[int], timeout_seconds: float = 600.0) -> None:
-    """On the others, before `exchange_address`: one tells the first its node's name.
+    """Tells the first of the ranks the name of another node; called on the others, before `exchange_address`.
 
     Raises:
         ClusterError: the first rank does not listen in time.

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from srlhpc.errors import ClusterError
 
 FORGIVEN_SECONDS = 120.0
-"""So long may looks at one path fail; a file server that another one takes over from is back within it."""
+"""How long looks at one path may fail: long enough for another file server to take over."""
 RETRY_SECONDS = 0.5
 PASSING = frozenset(
     {
@@ -133,7 +133,7 @@ def patiently(
 
 
 def read_surely(path: Path) -> dict[str, Any] | None:
-    """As `atomic.read_json`, for those who must not take a file that cannot be read for one that is not there.
+    """Same as `atomic.read_json`, for callers who must not take a file that cannot be read for one that is not there.
 
     Raises:
         FileSystemLostError: it cannot be read for too long.
@@ -151,7 +151,7 @@ def matching(folder: Path, pattern: str, *, seconds: float = FORGIVEN_SECONDS) -
 
 
 def lost(path: Path, error: OSError, seconds: float) -> FileSystemLostError:
-    """The end of patience."""
+    """The error for a path whose looks have failed for so long."""
     return FileSystemLostError(
         f"{path}: the file system has failed for {seconds:.0f} s on {socket.gethostname()}: {error.strerror or error}. "
         "When it is back (`ls` there tells), go on with `srlhpc resume`."

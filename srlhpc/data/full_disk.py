@@ -18,7 +18,7 @@ _WORDS = {
 }
 RESERVE_BYTES = 1 << 16
 ROOM_BYTES = 1 << 20
-"""With less free, a disk counts as full."""
+"""A disk with less free room counts as full."""
 
 
 def is_full(error: OSError) -> bool:
@@ -79,7 +79,7 @@ class Reserve:
                 self.path.unlink(missing_ok=True)
 
     def write_json(self, path: Path, content: Mapping[str, Any] | list[Any], *, sync: bool = False) -> None:
-        """As `atomic.write_json`, in the reserve's room if there is no other.
+        """Same as `atomic.write_json`, in the reserve's room if there is no other.
 
         Raises:
             OSError: there is not even that.
@@ -87,7 +87,7 @@ class Reserve:
         self.lend(lambda: write_json(path, content, sync=sync))
 
     def lend(self, write: Callable[[], object]) -> None:
-        """Writes; on a full disk again, in the reserve's room, which is taken anew from what is free then."""
+        """Writes; on a full disk it writes again in the reserve's room, and takes that anew from what is free then."""
         try:
             write()
         except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 EPISODES_IN_MEAN = 100
-"""Training episodes that a mean return is over; one over fewer decides nothing."""
+"""Training episodes in a mean return; a mean of fewer decides nothing."""
 
 Rule = Literal["return_mean", "evaluation"]
 """The mean return of so many training episodes, or of the last round of evaluation."""

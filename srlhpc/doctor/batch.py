@@ -28,7 +28,7 @@ from srlhpc.specs.cluster import ClusterProfile
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the step; returns 0 if it could be tried."""
-    # The script ignores signals for the foreman, who catches them.
+    # The batch script has ignored these signals on behalf of a foreman; here nobody else would end the step.
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, lambda *_: sys.exit(1))
     work = WorkFolder(Path(arguments[0]))

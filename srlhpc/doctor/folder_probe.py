@@ -15,7 +15,7 @@ from typing import Any
 
 WRITTEN_BYTES = 16 << 20
 LOCKING = {"HDF5_USE_FILE_LOCKING": "TRUE"}
-"""For a process that tries locks: HDF5's library reads it when it is loaded, and has been told otherwise for ranks."""
+"""Environment of a process that tries locks: HDF5 reads it when it is loaded, and ranks are started without locking."""
 _QUOTA_SECONDS = 10.0
 _LOCK_SECONDS = 60.0
 OPENED, KEPT_OUT = "opened", "kept out"
@@ -131,7 +131,7 @@ def try_locked(path: Path) -> str:
 
 
 def open_in_second_process(path: Path) -> str:
-    """As `try_locked`, from a process of its own."""
+    """Same as `try_locked`, from a process of its own."""
     command = [sys.executable, "-m", "srlhpc.doctor.folder_probe", str(path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LOCK_SECONDS, env=os.environ | LOCKING)

@@ -1,4 +1,4 @@
-"""From what was seen in the run folder to findings. Pure."""
+"""Turns what was seen in the run folder into findings. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what became of the submitted job to findings. Pure."""
+"""Turns what became of the submitted job into findings. Pure."""
 
 from __future__ import annotations
 

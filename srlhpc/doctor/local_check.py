@@ -15,9 +15,9 @@ from srlhpc.runs.shared_memory import remove_leftovers
 
 RANKS = (CheckedRank(0, "first", needs_torch=True), CheckedRank(1, "second", needs_torch=True))
 STEP_SECONDS = 120.0
-"""For everything; most of it is loading torch from a slow file system."""
+"""Time for the whole check; most of it is loading torch from a slow file system."""
 _AFTER_FAILURE_SECONDS = 5.0
-"""For the others to fail too, with words that say more."""
+"""Time for the other ranks to fail too, with messages that say more."""
 
 
 def check_program(work: WorkFolder, interpreter: str = sys.executable) -> list[str]:

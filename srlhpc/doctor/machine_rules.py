@@ -1,4 +1,4 @@
-"""From facts about the nodes to findings: shared memory, open files, clocks, Python environment. Pure."""
+"""Turns facts about the nodes into findings: shared memory, open files, clocks, Python environment. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARAMETER_BYTES = 64 * MIB
 """Room for the two copies of the parameters that the ranks of a node share: networks of 8 million numbers."""
 FEW_FILES, VERY_FEW_FILES = 1024, 256
 SKEW_SECONDS, LARGE_SKEW_SECONDS = 1.0, 30.0
-"""Under `status`, a rank or foreman that was silent for a minute counts as lost."""
+"""Differences of clocks that are a warning and a fault: `status` takes a rank that was silent for a minute for lost."""
 
 
 def machines(ranks: Sequence[RankReport]) -> list[Machine]:
@@ -147,7 +147,7 @@ def _differences(node: Machine, other: Machine) -> str:
 
 
 def _files(limit: int) -> float:
-    """RLIM_INFINITY is -1."""
+    """The limit as a number that compares; RLIM_INFINITY is -1."""
     return float("inf") if limit < 0 else float(limit)
 
 
@@ -156,5 +156,5 @@ def _amount(size: float) -> str:
 
 
 def _upwards(seconds: float) -> float:
-    """To the next tenth."""
+    """Seconds rounded up to the next tenth."""
     return max(0.1, -(-seconds * 10 // 1) / 10)

@@ -1,4 +1,4 @@
-"""From what the ranks of a check have left to whether MPI works, and what to do if it does not. Pure."""
+"""Tells from the reports of a check's ranks whether MPI works, and what to do if it does not. Pure."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _work(stages: Stages, work: WorkFolder, ranks: list[CheckedRank], here: Chec
 
 
 def barrier(world: MpiWorld) -> None:
-    """Meets all ranks.
+    """Waits until all ranks are here.
 
     Raises:
         ClusterError: some did not come.

@@ -115,19 +115,19 @@ class RankReport:
     host: Mapping[str, Any] = field(default_factory=dict)
     """`machine.machine_facts` of its node."""
     library: str = ""
-    """Of MPI."""
+    """Name and version of the MPI library."""
     mpi: Mapping[str, Any] = field(default_factory=dict)
     """size, nodes, threads."""
     clock: Sequence[float] = ()
     """Seconds since 1970 just after each of some barriers."""
     lock: str = ""
-    """Of the file that another rank holds: `kept out`, `opened`, or what was said."""
+    """What opening the file that another rank has locked gave: `kept out`, `opened`, or the error."""
     shares: bool | None = None
     """Whether it shares memory with the other ranks of its node; None: it is alone there."""
     gpu: Mapping[str, Any] = field(default_factory=dict)
     """torch, built, seen, name, device, identity, error."""
     sums: Mapping[str, str] = field(default_factory=dict)
-    """Result of an all-reduce by backend: `ok` or what was said."""
+    """Result of an all-reduce by backend: `ok` or the error."""
 
     @property
     def has_failed(self) -> bool:

@@ -19,7 +19,7 @@ class SlurmFacts:
     """What the controller says."""
 
     settings: Mapping[str, str]
-    """Of `scontrol show config`."""
+    """Settings by name, as `scontrol show config` prints them."""
     partitions: Mapping[str, Mapping[str, str]]
     """Settings by partition."""
     accounting_error: str = ""

@@ -1,4 +1,4 @@
-"""From what Slurm says of itself to what that means for runs. Pure."""
+"""Tells what Slurm's settings and state mean for runs. Pure."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ COLUMNS, ROWS = 4, 4
 _CANDIDATES = 8 * COLUMNS * ROWS
 """Frames that are kept in memory until the end of the episode is known."""
 _NARROWEST, _WIDEST = 160, 400
-"""Of a frame on the sheet, in pixels."""
+"""Narrowest and widest frame on the sheet, in pixels."""
 _LABEL = 24
 """Height of the line above a frame, in pixels."""
 _GAP = 6

@@ -14,7 +14,7 @@ class Film(ABC):
     """Takes the frames of episodes; use it in a `with` statement. After an error there is no file."""
 
     most_episodes: ClassVar[float] = math.inf
-    """So many of the episodes are shown, the first ones."""
+    """How many episodes are shown: the first ones."""
 
     def __enter__(self) -> Self:
         return self

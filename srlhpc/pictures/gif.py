@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 _MOST_PER_SECOND = 50
-"""Viewers show what is faster ten times too slow."""
+"""Most frames a second: viewers show faster films ten times too slow."""
 _TICK = 10
-"""Milliseconds in which the format counts."""
+"""Milliseconds of one unit of time of the format."""
 
 
 class GifFile(Film):

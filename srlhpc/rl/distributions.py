@@ -24,7 +24,7 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class Distribution(ABC):
-    """Over actions, one for each entry of the leading axes."""
+    """Distributions over actions, one for each entry of the leading axes."""
 
     @abstractmethod
     def sample(self, generator: torch.Generator | None) -> Tensor:

@@ -14,7 +14,7 @@ LATELY_SECONDS = 600.0
 
 _SHOWN_FROM = 3
 _READ = 20
-"""Attempts that are looked at, from the last one on."""
+"""How many attempts are looked at, from the last one on."""
 
 
 class CrashLoop(NamedTuple):
@@ -23,9 +23,9 @@ class CrashLoop(NamedTuple):
     first: int
     last: int
     seconds: float
-    """From the end of the first to that of the last. One clock: the foreman's."""
+    """Seconds from the end of the first to that of the last, all by the foreman's clock."""
     message: str
-    """Of the last."""
+    """Message of the last crash."""
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Making runs and finding them: names, ids, and the folder of all runs."""
+"""Making runs: their ids, names and folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What earlier jobs, and earlier incarnations of this one, have left of a run."""
+"""What earlier jobs, and earlier restarts of this one, have left of a run."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Failure:
     message: str
     """One line: what happened."""
     traceback: str
-    """Of the exception, if there was one."""
+    """Traceback of the exception, if there was one."""
     advice: str
 
     @property

@@ -36,7 +36,7 @@ class Holder:
         Slurm is silent.
 
         Args:
-            own_job: the job that asks: its earlier incarnations are dead.
+            own_job: the job that asks: its earlier restarts are dead.
         """
         if self.process.is_here and self.process.is_alive():
             return True
@@ -69,7 +69,7 @@ class Lease:
 
     @contextlib.contextmanager
     def held(self, attempt: int) -> Iterator[Lease]:
-        """As `take`, and `release` at the end."""
+        """Takes the lease as `take` does, and releases it at the end."""
         self.take(attempt)
         try:
             yield self
@@ -92,7 +92,7 @@ class Lease:
             own.unlink(missing_ok=True)
 
     def take_within(self, seconds: float, attempt: int) -> None:
-        """As `take`, but waits that long for a holder that is just leaving."""
+        """Same as `take`, but waits that long for a holder that is just leaving."""
         deadline = time.monotonic() + seconds
         while True:
             try:

@@ -85,12 +85,12 @@ class AttemptPaths:
 
     @property
     def stop(self) -> Path:
-        """In the mailbox: write a checkpoint and end."""
+        """Letter in the mailbox: write a checkpoint and end."""
         return self.control / "stop"
 
     @property
     def checkpoint(self) -> Path:
-        """In the mailbox: write a checkpoint and go on."""
+        """Letter in the mailbox: write a checkpoint and go on."""
         return self.control / "checkpoint"
 
     @property
@@ -111,7 +111,7 @@ class AttemptPaths:
         return self.folder / "failures"
 
     def failure(self, rank: int) -> Path:
-        """By a failing rank: rank, role, index, host, pid, time, message, traceback, kind."""
+        """What a failing rank writes: rank, role, index, host, pid, time, message, traceback, kind."""
         return self.failures / f"rank-{rank:05d}.json"
 
     @property
@@ -119,7 +119,7 @@ class AttemptPaths:
         return self.folder / "pulses"
 
     def pulse(self, rank: int) -> Path:
-        """Changed by a rank that computes and cannot report, inside one long piece of work."""
+        """File that a rank changes while it computes and cannot report, inside one long piece of work."""
         return self.pulses / str(rank)
 
     @property
@@ -248,14 +248,14 @@ class RunPaths:
         """Makes the folders of the next attempt."""
         numbers = self.attempt_numbers()
         attempt = self.attempt(numbers[-1] + 1 if numbers else 1)
-        # Of ranks that stood by when everything was killed.
+        # A folder whose ranks stood by when everything was killed is no attempt.
         self.remove(attempt)
         attempt.make()
         return attempt
 
     def remove(self, attempt: AttemptPaths) -> None:
         """Removes the folder of an attempt that has not begun, if it is there."""
-        # Something may stay on a file system that keeps open files; it must not be taken for an attempt.
+        # A file system that keeps open files may leave something behind, which must not be taken for an attempt.
         aside = attempt.folder.with_name(f".{attempt.folder.name}.{os.getpid()}.removed")
         with suppress(FileNotFoundError):
             attempt.folder.rename(aside)

@@ -1,4 +1,4 @@
-"""Making runs and finding them: names, ids, and the folder of all runs."""
+"""Finding runs, by name, id or `latest`, in the folder of all runs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ SHARED_MEMORY = "/dev/shm"
 FOLDER = Path(SHARED_MEMORY)
 _RANDOM_PATTERNS = ("mpich_shar_tmp*", "ucx_shm_posix_*", "sm_segment.*")
 _GRACE_SECONDS = 300.0
-"""Beside what the start may take: ranks that wait for others give up later than those began."""
+"""Added to what the start may take: ranks that wait for others give up later than those began."""
 _PATTERNS = ("mpich_shm_{:x}_{}", "mpich_vci_{:x}_{}")
 
 

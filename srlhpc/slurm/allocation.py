@@ -23,7 +23,7 @@ from srlhpc.specs.experiment import ExperimentSpec, PolicyServersSpec, TrainersS
 
 Option = str | int | bool
 _NO_GPUS = ""
-"""In place of a type of GPU."""
+"""Stands for the type of GPU of ranks without GPUs."""
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,8 @@ def _fits(group: Sequence[_Placed], nodes: int, cluster: ClusterProfile) -> bool
 
 
 def _numbers_of_nodes(group: Sequence[_Placed], cluster: ClusterProfile) -> range:
-    """Without those that cannot do however the ranks lie: looking at each takes its time with thousands of ranks."""
+    """Numbers of nodes that are worth a try. Those that cannot do however the ranks lie are left out, since a try takes
+    its time with thousands of ranks."""
     facts = cluster.facts(group[0].wants.partition)
     needs = [
         (sum(entry.cpus for entry in group), facts.cpus_per_node),

@@ -98,7 +98,7 @@ def run_slurm(
 
 
 def no_slurm(command: str) -> str:
-    """What to say where there is no Slurm."""
+    """The message where there is no Slurm."""
     return (
         f"no '{command}' on this machine: it has no Slurm, or it is not on PATH. "
         "Log in to a node of the cluster, or train here: srlhpc run JOB"

@@ -62,6 +62,6 @@ def order_warning(plugin: str, nodes: Sequence[Sequence[str]]) -> str | None:
 
 
 def by_name(node: str) -> tuple[str, int]:
-    """For sorting as Slurm does: by the letters, then by the number behind them."""
+    """Sorts node names as Slurm does: by the letters, then by the number behind them."""
     name = node.rstrip("0123456789")
     return name, int(node[len(name) :] or -1)

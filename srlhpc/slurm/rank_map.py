@@ -10,7 +10,7 @@ from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.time_limit import hours_text
 
 MOST_LINES = 40
-"""More ranks than that are told by the group."""
+"""Most ranks that get a line each; more are shown by the group."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from srlhpc.slurm.allocation import Allocation, Component
 from srlhpc.slurm.partitions import NodeState
 
 _MOST_PARTS = 8
-"""Of a job with more parts only all of them together are looked at."""
+"""Most components whose every combination is looked at; of more, only all of them together."""
 
 
 def shortage(allocation: Allocation, nodes: Sequence[NodeState]) -> str | None:

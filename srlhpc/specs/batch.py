@@ -19,8 +19,8 @@ class BatchSpec(Spec):
     burn_in_steps: NonNegativeInt = 0
     """Extra leading steps, repeated from the fragment before, that only warm up the recurrent state; never trained."""
     chunk_steps: PositiveInt | None = None
-    """With memory: gradients through time end every so many steps, where the recurrent state of acting is stored and
-    taken up again; divides fragment_steps. null: they go through the whole fragment."""
+    """Steps after which gradients through time end in a network with memory: there the recurrent state of acting is
+    stored and taken up again. Divides fragment_steps. null: gradients go through the whole fragment."""
     uses: PositiveInt = 1
     """Updates made of each batch, one after the other, each published; steps are counted once. A batch that has become
     older than max_policy_lag is not used again."""

@@ -56,7 +56,7 @@ _FIELDS = {
     "ntasks-per-node": "ranks_per_node",
     "signal": "signal and signal_lead_seconds",
 }
-"""Where these are written instead."""
+"""Option of sbatch to the field of the profile that stands for it."""
 
 
 def _one_line(text: str) -> str:
@@ -286,7 +286,7 @@ def load_cluster(name_or_path: str) -> ClusterProfile:
 
 
 def read_cluster(name_or_path: str) -> ClusterFile:
-    """As `load_cluster`, for those who find problems later that belong to a line of the file."""
+    """Same as `load_cluster`, for callers who find problems later that belong to a line of the file."""
     path = _path(name_or_path)
     written = parse(read_text(str(path)), str(path))
     if not isinstance(written.data, dict):

@@ -71,7 +71,7 @@ def load_experiment(path: str | os.PathLike[str], overrides: Sequence[str] = ())
 
 
 def load_job(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> JobFile:
-    """As `load_experiment`, for those who find problems later that belong to a line of the file."""
+    """Same as `load_experiment`, for callers who find problems later that belong to a line of the file."""
     job = parse_job(read_text(os.fspath(path)), os.fspath(path), overrides)
     for note in job.notes:
         _log.info(note)
@@ -79,12 +79,12 @@ def load_job(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Job
 
 
 def load_text(text: str, source: str, overrides: Sequence[str] = ()) -> ExperimentSpec:
-    """As `load_experiment`, from text; `source` is the path that errors name and `base:` is relative to."""
+    """Same as `load_experiment`, from text; `source` is the path that errors name and `base:` is relative to."""
     return parse_job(text, source, overrides).spec
 
 
 def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> JobFile:
-    """As `load_job`, from text; the notes are returned, not logged."""
+    """Same as `load_job`, from text; the notes are returned, not logged."""
     written, notes = _inherited(text, source, ())
     for override in overrides:
         written, dropped = apply(written, override)

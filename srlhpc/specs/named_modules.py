@@ -80,7 +80,7 @@ Recurrent = Annotated[Lstm | Gru, Field(discriminator="kind")]
 
 
 CRITICS = "value_"
-"""In front of the names of a recurrent state that is the critic's own."""
+"""Prefix of the names of a recurrent state that only the critic has."""
 
 
 class NetworkSettings(Spec):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 LAST_CHECKPOINT_SECONDS = 60.0
-"""So long is it tried to write the last checkpoint; on Slurm the profile's lead time says how long."""
+"""How long the coordinator tries to write the last checkpoint; on Slurm the profile's lead time says how long."""
 
 
 START_SECONDS = 300

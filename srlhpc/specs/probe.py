@@ -25,13 +25,13 @@ from srlhpc.specs.probe_process import place_in_stack
 
 TIMEOUT_SECONDS = 600.0
 CLOSE_SECONDS = 10.0
-"""For the environment to close when its spaces are known; training waits for it, so not longer."""
+"""Time for the environment to close once its spaces are known. Training waits for it, so it is short."""
 _EXIT_SECONDS = 2.0
-"""For the process to end by itself when all is told."""
+"""Time for the process to end by itself once it has answered."""
 _TOLD_SECONDS = 5.0
-"""After that it is told what is waited for."""
+"""After so long a message says what the command waits for."""
 _MARK = "SRLHPC_PROBE"
-"""Environment variable that all processes have which the environment starts, whatever session they are in."""
+"""Environment variable of all processes that the environment starts, in whatever session they are."""
 _LAST_BYTES, _LAST_LINES = 16_384, 3
 
 log = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class _Probe:
 
     @property
     def code_text(self) -> str:
-        """How the process has ended."""
+        """The exit code or signal of the process, in words."""
         code = self._process.wait()
         if code >= 0:
             return f"exit code {code}"
@@ -156,7 +156,7 @@ class _Probe:
         return [json.loads(line) for line in whole.splitlines()]
 
     def wait(self, lines: int, seconds: float) -> None:
-        """Until it has answered so many lines or has ended, at most so long."""
+        """Waits until the process has answered so many lines or has ended, at most so long."""
         begun = time.monotonic()
         is_told = False
         while self.is_running and len(self.answers()) < lines and (waited := time.monotonic() - begun) < seconds:
@@ -182,7 +182,7 @@ class _Probe:
 
 
 def _all_of(file: IO[bytes]) -> bytes:
-    """From its start, whatever place others write at."""
+    """What a file holds from its start, whatever place others write at."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
 

@@ -23,7 +23,7 @@ from srlhpc.import_path import load_module
 
 _LONGEST_MESSAGE = 4000
 _STACK_LINE = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ', re.MULTILINE)
-"""Of faulthandler, innermost call first."""
+"""A line of faulthandler's stacks, which begin with the innermost call."""
 
 
 def main() -> None:
@@ -102,7 +102,7 @@ def innermost(frames: list[tuple[str, int]]) -> str:
 
 
 def place_in_stack(text: str) -> str:
-    """The same of a stack that faulthandler has printed."""
+    """Same as `innermost`, from a stack that faulthandler has printed."""
     return innermost([(found["file"], int(found["line"])) for found in _STACK_LINE.finditer(text)])
 
 

@@ -74,7 +74,7 @@ def scalar_value(tag: str, text: str) -> Any:
 
 
 def _value(tag: str, text: str) -> Any:
-    """Of a word that fits its tag; OverflowError: it is too large."""
+    """The value of a word that fits its tag; the class OverflowError if it is too large."""
     if tag == _NULL:
         return None
     if tag == _BOOL:

@@ -67,7 +67,7 @@ class Loader(yaml.SafeLoader):
         self._nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """As its base's, and gives up early on files that are far too large."""
+        """Same as in the base class, but gives up early on files that are far too large."""
         self._nodes += 1
         if self._nodes > MOST_NODES:
             raise _TooManyError
@@ -199,7 +199,7 @@ class _Construction:
                     names.add(name)
                     yield name, value
                 else:
-                    # What is written here keeps its own place.
+                    # A key that is written here wins over the merged one, and keeps its own place.
                     self._forget(places, (*keys, name))
 
     def _forget(self, before: dict[Keys, Place], keys: Keys) -> None:

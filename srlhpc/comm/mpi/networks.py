@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _NETWORK_VARIABLES = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "FI_PROVIDER")
-"""By which users choose a network; whoever sets one is left alone."""
+"""Variables by which users choose a network; where one is set, nothing is changed."""
 
 
 def is_started_by_slurm(environment: Mapping[str, str]) -> bool:

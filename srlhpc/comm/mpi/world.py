@@ -38,7 +38,7 @@ _FIRST_PAUSE_SECONDS, _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS = 1e-3, 1.5, 50e-3
 _STREAM_LIMIT = 16
 """Streams that a tag can tell apart."""
 RENDEZVOUS_TAG = _STREAM_LIMIT - 1
-"""For messages of the start that belong to no link."""
+"""Tag of messages of the start, which belong to no link."""
 
 
 class WorldSizeError(ClusterError):

@@ -24,7 +24,7 @@ from srlhpc.comm.fence import Fence
 from srlhpc.data.layout import ALIGNMENT_BYTES, Layout
 
 _LAST = -1
-"""Instead of the number of a buffer: no message follows."""
+"""Written in place of a buffer's number: no message follows."""
 _NONE = 1 << 62
 """More messages than a link can bring."""
 _LINE_ITEMS = ALIGNMENT_BYTES // 8
@@ -62,7 +62,7 @@ class RowMemory:
         self.senders = [line.data for line in counts[: links * items].reshape(links, items)]
         """The same by link. A head and its entries are mostly one line of the processor's cache."""
         self.tails = [line[:1].data for line in counts[links * items :].reshape(links, _LINE_ITEMS)]
-        """Of each link: messages that have landed."""
+        """Number of messages that have landed, of each link."""
         buffers = buffer[counts.nbytes : self.size_bytes(rows)]
         self._buffers = buffers.reshape(links, rows.slots + 1, rows.layout.size_bytes)
 
