@@ -18,6 +18,7 @@ from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.pictures.frames import Frames
 from srlhpc.pictures.video import film
+from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
 from srlhpc.plan.seeds import seed_of
@@ -103,7 +104,7 @@ def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Polic
     spec = plan.spec.policies[name]
     torch.manual_seed(seed_of(plan.spec.seed, "policy", list(plan.spec.policies).index(name)))
     policy: Policy = load_module(spec.network.kind, "srlhpc.policies").build(
-        spec.network, plan.shapes(name).kind, spec.normalize
+        spec.network, policy_shapes(plan, name).kind, spec.normalize
     )
     part = tree["policies"].get(name)
     if part is not None:

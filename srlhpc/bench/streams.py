@@ -24,7 +24,7 @@ from srlhpc.comm.mpi.world import MpiTransport, MpiWorld
 from srlhpc.data.blocks import PolicyShapes, block_layout
 from srlhpc.data.layout import Layout
 from srlhpc.environment import ArraySpec, Discrete, Kind
-from srlhpc.plan.plan import POOL_SLOTS, SENDING_SLOTS
+from srlhpc.plan.sizes import POOL_SLOTS, SENDING_SLOTS
 from srlhpc.roles.role import INFERENCE, STREAM
 
 log = logging.getLogger(__name__)

@@ -1,27 +1,17 @@
-"""A plan: which rank plays which role, who feeds and serves whom, how messages lie in memory."""
+"""A plan: which rank plays which role, who feeds and serves whom."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from srlhpc.comm.acquisition import must_not_wait
 from srlhpc.comm.channel import Link, Stream
-from srlhpc.data.blocks import PolicyShapes, block_layout, reply_layout, request_layout
-from srlhpc.data.layout import Layout
 from srlhpc.environment import Spaces
-from srlhpc.plan.lag_limits import auto_policy_lag, lag_without_limit
 from srlhpc.specs.experiment import ExperimentSpec
 
 RoleName = Literal["coordinator", "trainer", "policy_server", "evaluator", "actor"]
 
-SENDING_SLOTS = 1
-"""Blocks of one actor that may be under way to one sink, beside those being filled: more only adds policy lag."""
-POOL_SLOTS = 2
-"""Blocks that land at a sink before they are gathered into a batch: one while another is copied."""
 SERIAL_CHECKPOINT_UPDATES = 50
 """Updates between checkpoints of a serial run whose spec gives only seconds."""
 
@@ -190,102 +180,6 @@ class Plan:
     def pool_link(self, stream: Stream, source: RolePlan, destination: RolePlan) -> Link:
         """A link into a pool that any slot of the receiver takes."""
         return Link(stream, source.address, destination.address, 0)
-
-    def needs_grants(self, policy: str) -> bool:
-        """Whether fragments of the policy start only when granted: where the policy lag is limited."""
-        return bool(self.trainers(policy)) and self.max_policy_lag(policy) is not None
-
-    def max_policy_lag(self, policy: str) -> int | None:
-        """In updates; None for no limit. In a serial run it is only what comes from using a batch again."""
-        return self.spec.policies[policy].batch.uses - 1 if self.serial else self.oldest_trained(policy)
-
-    def oldest_trained(self, policy: str) -> int | None:
-        """The lag above which a fragment is dropped; None for none.
-
-        A serial run's tighter limit is only on starts: what starts beyond it is trained all the same.
-        """
-        lag = self.spec.policies[policy].max_policy_lag
-        if lag != "auto":
-            return lag
-        return None if self.serial else self.auto_policy_lag(policy)
-
-    def auto_policy_lag(self, policy: str) -> int | None:
-        """What `max_policy_lag: auto` stands for.
-
-        No limit with a queue, whose batches are meant to become old, and where groups must not wait for the policy's
-        fragments, which then would be dropped.
-        """
-        batch = self.spec.policies[policy].batch
-        lengths = {name: self.spec.policies[name].batch.fragment_steps for name in self.trained_policies}
-        if batch.queue is not None or policy in must_not_wait(lengths):
-            return None
-        return auto_policy_lag(self.fragments_in_play(policy), batch.fragments, batch.uses)
-
-    def fragments_in_play(self, policy: str) -> int:
-        """Fragments that the actors of one sink fill at the same time; of the sink with most."""
-        groups = max((len(self.groups_fed(sink)) for sink in self.sinks(policy)), default=0)
-        return groups * self.block_fragments(policy)
-
-    def lag_without_limit(self, policy: str) -> int:
-        """The lag that only slots bound, where the trainer is slower than its actors."""
-        batch, sink = self.spec.policies[policy].batch, self.sinks(policy)[0]
-        feeding = dict.fromkeys(actor for actor, _ in self.groups_fed(sink))
-        slots = self.pool_slots(policy) + sum(self.outbox_slots(actor, sink) for actor in feeding)
-        return lag_without_limit(self.block_fragments(policy), slots, batch.fragments, batch.uses)
-
-    # --- layouts and memory --------------------------------------------------------------------------------------
-
-    def shapes(self, policy: str) -> PolicyShapes:
-        network = self.spec.policies[policy].network
-        return PolicyShapes(self.spaces.kind(self.seat(policy).kind), network.state_arrays(), network.output_arrays())
-
-    def records(self, policy: str) -> int:
-        """Records of one fragment, burn-in included."""
-        batch = self.spec.policies[policy].batch
-        return batch.burn_in_steps + batch.fragment_steps
-
-    def block_layout(self, policy: str) -> Layout:
-        seat = self.seat(policy)
-        return block_layout(
-            self.shapes(policy),
-            self.records(policy),
-            self.spec.actors.environments,
-            len(seat.trained),
-            self.spec.policies[policy].batch.chunks,
-        )
-
-    def request_layout(self, policy: str) -> Layout:
-        return request_layout(self.shapes(policy), self.spec.actors.environments, len(self.seat(policy).agents))
-
-    def reply_layout(self, policy: str) -> Layout:
-        return reply_layout(self.shapes(policy), self.spec.actors.environments, len(self.seat(policy).agents))
-
-    def block_fragments(self, policy: str) -> int:
-        """Fragments that one block brings."""
-        return self.spec.actors.environments * len(self.seat(policy).trained)
-
-    def batch_blocks(self, policy: str) -> int:
-        """Blocks that make one trainer's batch."""
-        return self.spec.policies[policy].batch.fragments // self.block_fragments(policy)
-
-    def pool_slots(self, policy: str) -> int:
-        """Slots of a sink's pool. Few: blocks are gathered as they come, and what waits here is policy lag."""
-        feeding = {actor.index for sink in self.sinks(policy) for actor, _ in self.groups_fed(sink)}
-        return max(POOL_SLOTS, len(feeding) // 8)
-
-    def outbox_slots(self, actor: RolePlan, sink: RolePlan) -> int:
-        """Slots of an actor towards a sink: one for each group that fills one, and those under way."""
-        filling = sum(
-            self.sink_of(self.group_number(actor, place), sink.policy or "") is sink
-            for place in range(self.spec.actors.ring)
-        )
-        return filling + SENDING_SLOTS
-
-    @cached_property
-    def digest(self) -> str:
-        """Equal where spec, spaces and layouts are equal; compared on all ranks at start."""
-        data = self.to_json() | {"layouts": [self.block_layout(seat.policy).digest for seat in self.seats]}
-        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
         """For the run directory and for people."""

@@ -10,7 +10,10 @@ from dataclasses import replace
 from srlhpc.comm.acquisition import must_not_wait
 from srlhpc.environment import Spaces
 from srlhpc.errors import UserError
+from srlhpc.plan.lag_limits import max_policy_lag
+from srlhpc.plan.layouts import block_layout, request_layout
 from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RoleName, RolePlan, Seat
+from srlhpc.plan.sizes import block_fragments
 from srlhpc.specs.experiment import ExperimentSpec
 
 _MAX_MESSAGE_BYTES = (1 << 31) - 1
@@ -145,7 +148,7 @@ def _lag_notes(plan: Plan) -> Iterator[str]:
     limited = {
         policy: plan.spec.policies[policy].batch.fragment_steps
         for policy in plan.trained_policies
-        if plan.max_policy_lag(policy) is not None
+        if max_policy_lag(plan, policy) is not None
     }
     for policy in must_not_wait(limited):
         yield (
@@ -159,7 +162,7 @@ def _lag_notes(plan: Plan) -> Iterator[str]:
 
 def _check_batch(plan: Plan, policy: str) -> None:
     spec = plan.spec.policies[policy]
-    brought, wanted = plan.block_fragments(policy), spec.batch.fragments
+    brought, wanted = block_fragments(plan, policy), spec.batch.fragments
     if wanted % brought:
         raise UserError(
             f"policies.{policy}.batch.fragments: is {wanted}; one block brings {brought} fragments "
@@ -175,7 +178,7 @@ def _check_batch(plan: Plan, policy: str) -> None:
 
 
 def _check_message_sizes(plan: Plan, policy: str) -> None:
-    for name, layout in (("block", plan.block_layout(policy)), ("request", plan.request_layout(policy))):
+    for name, layout in (("block", block_layout(plan, policy)), ("request", request_layout(plan, policy))):
         if layout.size_bytes > _MAX_MESSAGE_BYTES:
             raise UserError(
                 f"policies.{policy}: one {name} has {layout.size_bytes / 1e9:.1f} GB; at most 2 GiB fit in a message: "

@@ -7,6 +7,7 @@ from typing import Any
 
 from srlhpc.environment import Episode
 from srlhpc.import_path import load_module
+from srlhpc.plan.layouts import fragment_records, policy_shapes
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.wiring import Wiring
@@ -52,14 +53,14 @@ def _group(plan: Plan, role: RolePlan, place: int, wiring: Wiring) -> Group:
 
 
 def _recorder(plan: Plan, role: RolePlan, group: int, policy: str, wiring: Wiring) -> SeatRecorder:
-    seat, shapes = plan.seat(policy), plan.shapes(policy)
+    seat, shapes = plan.seat(policy), policy_shapes(plan, policy)
     return SeatRecorder(
         group,
         wiring.seat_channels(role, group, policy),
         agents=seat.agents,
         trained=seat.trained,
         kind_agents=len(shapes.kind.agents),
-        records=plan.records(policy),
+        records=fragment_records(plan, policy),
         burn_in=plan.spec.policies[policy].batch.burn_in_steps,
         chunks=plan.spec.policies[policy].batch.chunks,
         outputs=tuple(shapes.outputs),

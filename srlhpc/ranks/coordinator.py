@@ -10,7 +10,8 @@ from typing import Any
 
 import srlhpc
 from srlhpc.data.atomic import read_json
-from srlhpc.plan.lag_text import lag_advice
+from srlhpc.plan.lag_advice import lag_advice
+from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.plan import Plan
 from srlhpc.ranks.wiring import Wiring
 from srlhpc.roles.checkpoint_parts import PartReceiver
@@ -52,7 +53,7 @@ def build_coordinator(
         meta,
         is_evaluated=bool(plan.named("evaluator")),
         lag_limits={
-            policy: LagLimit(plan.max_policy_lag(policy), lag_advice(plan, policy)) for policy in plan.trained_policies
+            policy: LagLimit(max_policy_lag(plan, policy), lag_advice(plan, policy)) for policy in plan.trained_policies
         },
     )
     cut_metrics(paths.metrics, progress.steps if restored is not None else 0)

@@ -26,8 +26,11 @@ from srlhpc.comm.parameters import (
 from srlhpc.comm.process_group import join_trainers
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
+from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
+from srlhpc.plan.layouts import block_layout, policy_shapes
 from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan
 from srlhpc.plan.seeds import seed_of
+from srlhpc.plan.sizes import batch_blocks, block_fragments
 from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.global_generators import OwnGenerators
@@ -78,7 +81,7 @@ class LearningRoles:
         spec = self._plan.spec.policies[name]
         torch.manual_seed(seed_of(self._plan.spec.seed, "policy", list(self._plan.spec.policies).index(name)))
         module = load_module(spec.network.kind, "srlhpc.policies")
-        policy: Policy = module.build(spec.network, self._plan.shapes(name).kind, spec.normalize)
+        policy: Policy = module.build(spec.network, policy_shapes(self._plan, name).kind, spec.normalize)
         return policy.to(device)
 
     def device(self, wanted: str) -> torch.device:
@@ -141,7 +144,7 @@ class LearningRoles:
         torch.set_num_threads(plan.spec.trainers.threads)
         device = self.device(plan.spec.trainers.device)
         serves = any(r.name == "policy_server" for r in plan.ranks[role.rank].roles)
-        if not serves and not plan.shapes(name).state:
+        if not serves and not policy_shapes(plan, name).state:
             enable_cudnn_benchmark(device)  # all minibatches are of one size
         policy = self.policy(name, device)
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
@@ -164,7 +167,7 @@ class LearningRoles:
             source=self._source(name, role, vector_size(policy)) if first else None,
             parts=self._part_sender(role, policy, algorithm) if first else None,
             part_copy=self._part_copy(policy, algorithm, device) if first else None,
-            lag_limiter=self._lag_limiter(role) if plan.needs_grants(name) else None,
+            lag_limiter=self._lag_limiter(role) if needs_grants(plan, name) else None,
             counters=counters,
             feeders={actor.address for actor, _ in plan.groups_fed(role)},
         )
@@ -187,13 +190,13 @@ class LearningRoles:
 
     def _batches(self, name: str, device: torch.device) -> Batches:
         plan = self._plan
-        layout, blocks, columns = plan.block_layout(name), plan.batch_blocks(name), plan.block_fragments(name)
+        layout, blocks, columns = block_layout(plan, name), batch_blocks(plan, name), block_fragments(plan, name)
         spec = plan.spec.policies[name].batch
         stream = copy_stream_to(device)
         return Batches(
             [Staging(layout, blocks, columns, device, stream) for _ in range(spec.buffers)],
             uses=spec.uses,
-            max_policy_lag=plan.oldest_trained(name),
+            max_policy_lag=oldest_trained(plan, name),
             queue=spec.queue,
         )
 
@@ -217,9 +220,9 @@ class LearningRoles:
         return LagLimiter(
             requests,
             grants,
-            fragments=plan.block_fragments(name),
+            fragments=block_fragments(plan, name),
             batch=plan.spec.policies[name].batch.fragments,
-            max_policy_lag=plan.max_policy_lag(name) or 0,
+            max_policy_lag=max_policy_lag(plan, name) or 0,
             uses=plan.spec.policies[name].batch.uses,
         )
 

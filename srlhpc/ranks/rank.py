@@ -30,6 +30,7 @@ from srlhpc.comm.node.links import share_links
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.atomic import read_json
 from srlhpc.errors import ClusterError, UserError
+from srlhpc.plan.layouts import digest
 from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.actors import build_actor
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     roles: list[Role] = []
     try:
         with guarded(_kept_signals()):
-            world.require_equal({"spec and layouts": plan.digest, **library_versions()}, patience)
+            world.require_equal({"spec and layouts": digest(plan), **library_versions()}, patience)
             if stands_by:
                 stand_by(plan, here, world, attempt, patience)
             limit = _work(plan, here, world, paths, attempt, patience, roles)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.layout import Layout
+from srlhpc.plan.layouts import block_layout, request_layout
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.actors import build_actor
@@ -104,7 +105,7 @@ def _arrangement(plan: Plan) -> str:
 
 
 def _layouts(plan: Plan, policy: str) -> Sequence[Layout]:
-    return plan.block_layout(policy), plan.request_layout(policy)
+    return block_layout(plan, policy), request_layout(plan, policy)
 
 
 def _begin(

@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream, Transport
 from srlhpc.comm.node.rows import SharedRows
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
+from srlhpc.plan.lag_limits import needs_grants
+from srlhpc.plan.layouts import block_layout, reply_layout, request_layout
 from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.sizes import outbox_slots, pool_slots
 from srlhpc.roles.acting.recorder import SeatChannels
 
 _AWAITED_SLOTS = 2
@@ -42,7 +45,7 @@ def _rows_of_policy(plan: Plan, policy: str, groups: Sequence[_Group], here: Col
         if server.rank in here and server.rank != actor.rank:
             served.setdefault(server.address, (server, []))[1].append((actor, group))
     if served:
-        request, reply = plan.request_layout(policy), plan.reply_layout(policy)
+        request, reply = request_layout(plan, policy), reply_layout(plan, policy)
     for server, its_groups in served.values():
         yield SharedRows(tuple(_request_links(plan, server, policy, its_groups)), request, _REQUEST_SLOTS)
         for link in _reply_links(plan, server, policy, its_groups):
@@ -78,18 +81,18 @@ class Wiring:
         channels = SeatChannels(
             requests=transport.outbox(
                 plan.link(Stream.REQUESTS, actor, server, group, policy),
-                plan.request_layout(policy),
+                request_layout(plan, policy),
                 slots=_REQUEST_SLOTS,
             ),
             replies=transport.inbox(
-                [plan.link(Stream.REPLIES, server, actor, group, policy)], plan.reply_layout(policy)
+                [plan.link(Stream.REPLIES, server, actor, group, policy)], reply_layout(plan, policy)
             ),
             blocks=None,
         )
         if plan.trainers(policy):
             sink = plan.sink_of(group, policy)
             channels.blocks = self._block_outbox(actor, sink)
-            if plan.needs_grants(policy):
+            if needs_grants(plan, policy):
                 channels.grant_requests = transport.outbox(
                     plan.link(Stream.GRANT_REQUESTS, actor, sink, group, policy), HEADER_ONLY, slots=1
                 )
@@ -102,8 +105,8 @@ class Wiring:
         if key not in self._block_outboxes:
             self._block_outboxes[key] = self._transport.outbox(
                 self._plan.pool_link(Stream.BLOCKS, actor, sink),
-                self._plan.block_layout(sink.policy or ""),
-                slots=self._plan.outbox_slots(actor, sink),
+                block_layout(self._plan, sink.policy or ""),
+                slots=outbox_slots(self._plan, actor, sink),
             )
         return self._block_outboxes[key]
 
@@ -112,7 +115,7 @@ class Wiring:
         plan, policy = self._plan, sink.policy or ""
         actors = dict.fromkeys(actor for actor, _ in plan.groups_fed(sink))
         links = [plan.pool_link(Stream.BLOCKS, actor, sink) for actor in actors]
-        return self._transport.inbox(links, plan.block_layout(policy), pool=plan.pool_slots(policy))
+        return self._transport.inbox(links, block_layout(plan, policy), pool=pool_slots(plan, policy))
 
     def grant_ends(self, sink: RolePlan) -> tuple[Inbox, dict[int, Outbox]]:
         """The sink's ends of grants: requests by group, and the outbox of each place in them."""
@@ -139,9 +142,9 @@ class Wiring:
         if not groups:
             return None
         links = _request_links(plan, server, policy, groups)
-        inbox = self._transport.inbox(links, plan.request_layout(policy))
+        inbox = self._transport.inbox(links, request_layout(plan, policy))
         replies = {
-            place: self._transport.outbox(link, plan.reply_layout(policy), slots=_AWAITED_SLOTS, synchronous=False)
+            place: self._transport.outbox(link, reply_layout(plan, policy), slots=_AWAITED_SLOTS, synchronous=False)
             for place, link in enumerate(_reply_links(plan, server, policy, groups))
         }
         return inbox, replies

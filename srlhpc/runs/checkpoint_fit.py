@@ -9,6 +9,7 @@ from typing import Any
 from srlhpc.data.atomic import read_json
 from srlhpc.environment import Kind, Spaces
 from srlhpc.errors import UserError
+from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import Plan
 from srlhpc.runs.paths import RunPaths
 from srlhpc.specs.experiment import ExperimentSpec
@@ -76,7 +77,7 @@ def _spaces(source: RunPaths, plan: Plan) -> Iterator[str]:
         return
     kinds = {agent: kind for kind in Spaces.from_json(written).kinds for agent in kind.agents}
     for name in plan.trained_policies:
-        new = plan.shapes(name).kind
+        new = policy_shapes(plan, name).kind
         old = next((kinds[agent] for agent in new.agents if agent in kinds), None)
         if old is not None:
             yield from _kind_differences(f"environment: policy {name}", old, new)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan, RankPlan
-from srlhpc.plan.table import batches_bytes
+from srlhpc.plan.sizes import batches_bytes
 from srlhpc.slurm.gpu_shares import gpus_of_node
 from srlhpc.specs.cluster import ClusterProfile, PartitionFacts, RoleResources
 from srlhpc.specs.experiment import ExperimentSpec, PolicyServersSpec, TrainersSpec

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from srlhpc.plan.lag_limits import auto_policy_lag, lag_without_limit
-from srlhpc.plan.lag_text import lag_advice, lag_hints, lag_lines, lag_plan
+from srlhpc.plan.lag_advice import lag_advice, lag_plan
+from srlhpc.plan.lag_limits import lag_of_busy_actors, lag_of_slots, max_policy_lag, needs_grants, oldest_trained
+from srlhpc.plan.lag_text import lag_hints, lag_lines
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
 from srlhpc.rl.policy_lag import rollout_slots
@@ -39,39 +40,39 @@ def test_auto_is_the_least_limit_at_which_nobody_waits_while_a_batch_is_trained(
     def slots(limit: int) -> int:
         return rollout_slots(1, batch, 0, batch=batch, max_policy_lag=limit, uses=uses, left=uses)
 
-    limit = auto_policy_lag(in_play, batch, uses)
+    limit = lag_of_busy_actors(in_play, batch, uses)
     assert slots(limit) >= in_play > slots(limit - 1)
 
 
 def test_auto_grows_with_the_actors_and_shrinks_with_the_batch() -> None:
-    assert [planned(ranks=ranks).max_policy_lag("default") for ranks in (2, 4, 5)] == [1, 2, 3]
-    assert planned(ranks=4, fragments=32).max_policy_lag("default") == 1
+    assert [max_policy_lag(planned(ranks=ranks), "default") for ranks in (2, 4, 5)] == [1, 2, 3]
+    assert max_policy_lag(planned(ranks=4, fragments=32), "default") == 1
 
 
 def test_auto_is_the_default_and_null_is_no_limit() -> None:
-    assert planned().needs_grants("default")
-    assert not planned("null").needs_grants("default")
-    assert planned("null").max_policy_lag("default") is None
+    assert needs_grants(planned(), "default")
+    assert not needs_grants(planned("null"), "default")
+    assert max_policy_lag(planned("null"), "default") is None
 
 
 def test_auto_is_no_limit_for_batches_that_are_kept() -> None:
-    assert planned(batch=", uses: 2, queue: 4").max_policy_lag("default") is None
+    assert max_policy_lag(planned(batch=", uses: 2, queue: 4"), "default") is None
 
 
 def test_auto_follows_the_uses_of_a_batch() -> None:
-    assert planned(batch=", uses: 4").max_policy_lag("default") == 7
+    assert max_policy_lag(planned(batch=", uses: 4"), "default") == 7
 
 
 def test_serial_run_starts_fragments_as_they_are_needed_and_drops_none_by_default() -> None:
     serial = planned(serial=True)
-    assert (serial.max_policy_lag("default"), serial.oldest_trained("default")) == (0, None)
-    assert planned("3", serial=True).oldest_trained("default") == 3
+    assert (max_policy_lag(serial, "default"), oldest_trained(serial, "default")) == (0, None)
+    assert oldest_trained(planned("3", serial=True), "default") == 3
 
 
 def test_lag_without_a_limit_is_the_batches_before_a_new_fragment() -> None:
     # Of jobs/cartpole.yaml and jobs/pong.yaml, where 3.0 and 9.0 were measured.
-    assert lag_without_limit(8, 8, 32, 1) == 3
-    assert lag_without_limit(8, 8, 8, 1) == 9
+    assert lag_of_slots(8, 8, 32, 1) == 3
+    assert lag_of_slots(8, 8, 8, 1) == 9
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_plan_says_the_limit_and_what_follows(of: Plan, said: str) -> None:
 
 
 def state(plan: Plan, mean: float) -> dict[str, Any]:
-    lag = {"min": 0, "mean": mean, "max": 9, "limit": plan.max_policy_lag("default")}
+    lag = {"min": 0, "mean": mean, "max": 9, "limit": max_policy_lag(plan, "default")}
     return {"policy_lag": {"default": lag | {"advice": lag_advice(plan, "default")}}}
 
 

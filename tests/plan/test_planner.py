@@ -9,9 +9,12 @@ import pytest
 
 from srlhpc.comm.channel import Link, Stream
 from srlhpc.environment import Spaces
+from srlhpc.plan.lag_limits import needs_grants
+from srlhpc.plan.layouts import block_layout, digest, fragment_records
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.planner import make_plan
-from srlhpc.plan.table import memory_bytes, plan_table
+from srlhpc.plan.sizes import batch_blocks, block_fragments, memory_bytes, outbox_slots, pool_slots
+from srlhpc.plan.table import plan_table
 from srlhpc.ranks.wiring import Wiring, inference_rows
 from srlhpc.specs.experiment import ExperimentSpec
 from tests.launch.making_runs import settings
@@ -182,7 +185,7 @@ def _wire_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
 
 def _wire_trainer(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
     wiring.blocks(role)
-    if plan.needs_grants(role.policy or ""):
+    if needs_grants(plan, role.policy or ""):
         wiring.grant_ends(role)
     if role.index == 0:
         wiring.part_outbox(role, slots=2)
@@ -239,7 +242,7 @@ def test_agents_that_are_not_trained_are_in_no_block() -> None:
     plan = planned(TAG, agents=agents)
     (seat,) = plan.seats
     assert (seat.agents, seat.trained) == ((0, 1, 2), (1, 2))
-    assert plan.block_fragments("default") == 8
+    assert block_fragments(plan, "default") == 8
 
 
 def test_policy_that_is_never_trained_has_no_trainer() -> None:
@@ -254,7 +257,7 @@ def test_policy_that_is_never_trained_has_no_trainer() -> None:
 
 def test_batch_is_a_whole_number_of_blocks() -> None:
     plan = planned(actors=actors(), batch={"fragments": 12, "fragment_steps": 8})
-    assert (plan.block_fragments("default"), plan.batch_blocks("default")) == (4, 3)
+    assert (block_fragments(plan, "default"), batch_blocks(plan, "default")) == (4, 3)
 
 
 def test_records_of_a_fragment_include_the_burn_in() -> None:
@@ -262,16 +265,16 @@ def test_records_of_a_fragment_include_the_burn_in() -> None:
         network={"kind": "mlp", "recurrent": {"kind": "gru", "size": 4}},
         batch={"fragments": 8, "fragment_steps": 8, "burn_in_steps": 3},
     )
-    assert plan.records("default") == 11
+    assert fragment_records(plan, "default") == 11
 
 
 def test_memory_of_a_trainer_is_its_pool_and_two_batches() -> None:
     plan = planned(actors=actors())
     memory = memory_bytes(plan)
-    block = plan.block_layout("default").size_bytes
-    pool, batch = plan.pool_slots("default"), plan.batch_blocks("default")
+    block = block_layout(plan, "default").size_bytes
+    pool, batch = pool_slots(plan, "default"), batch_blocks(plan, "default")
     assert memory["trainer-default-0"] == block * (pool + 2 * batch)
-    assert memory["actor-0"] == block * plan.outbox_slots(plan.named("actor")[0], plan.named("trainer")[0])
+    assert memory["actor-0"] == block * outbox_slots(plan, plan.named("actor")[0], plan.named("trainer")[0])
 
 
 def test_table_shows_every_rank_and_whom_it_feeds() -> None:
@@ -286,17 +289,17 @@ def test_table_shows_every_rank_and_whom_it_feeds() -> None:
 
 
 def test_grants_are_needed_where_the_lag_is_limited() -> None:
-    assert not planned(max_policy_lag=None).needs_grants("default")
-    assert planned().needs_grants("default")
-    assert planned(max_policy_lag=0).needs_grants("default")
-    assert planned(serial=True).needs_grants("default")
+    assert not needs_grants(planned(max_policy_lag=None), "default")
+    assert needs_grants(planned(), "default")
+    assert needs_grants(planned(max_policy_lag=0), "default")
+    assert needs_grants(planned(serial=True), "default")
 
 
 # --- digest --------------------------------------------------------------------------------------------------------
 
 
 def test_equal_specs_have_equal_plans() -> None:
-    assert planned().digest == planned().digest
+    assert digest(planned()) == digest(planned())
     assert planned().to_json() == planned().to_json()
 
 
@@ -311,8 +314,8 @@ def test_equal_specs_have_equal_plans() -> None:
     ],
 )
 def test_digest_changes_with_the_spec(changes: dict[str, Any]) -> None:
-    assert planned(**changes).digest != planned().digest
+    assert digest(planned(**changes)) != digest(planned())
 
 
 def test_digest_changes_with_the_spaces() -> None:
-    assert planned(scripted_spaces({"agent": ("other",)})).digest != planned().digest
+    assert digest(planned(scripted_spaces({"agent": ("other",)}))) != digest(planned())

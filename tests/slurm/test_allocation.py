@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
-from srlhpc.plan.table import batches_bytes
+from srlhpc.plan.sizes import batches_bytes
 from srlhpc.slurm.allocation import Allocation, allocate
 from srlhpc.slurm.rank_map import rank_map, resources_table
 from srlhpc.specs.cluster import ClusterProfile

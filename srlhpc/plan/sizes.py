@@ -1,0 +1,68 @@
+"""How many fragments, blocks and slots a plan has, and the bytes they take. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from srlhpc.plan.layouts import block_layout
+from srlhpc.plan.plan import Plan, RolePlan
+
+SENDING_SLOTS = 1
+"""Blocks of one actor that may be under way to one sink, beside those being filled: more only adds policy lag."""
+POOL_SLOTS = 2
+"""Blocks that land at a sink before they are gathered into a batch: one while another is copied."""
+
+
+def block_fragments(plan: Plan, policy: str) -> int:
+    """Fragments that one block brings."""
+    return plan.spec.actors.environments * len(plan.seat(policy).trained)
+
+
+def batch_blocks(plan: Plan, policy: str) -> int:
+    """Blocks that make one trainer's batch."""
+    return plan.spec.policies[policy].batch.fragments // block_fragments(plan, policy)
+
+
+def fragments_in_play(plan: Plan, policy: str) -> int:
+    """Fragments that the actors of one sink fill at the same time; of the sink with most."""
+    groups = max((len(plan.groups_fed(sink)) for sink in plan.sinks(policy)), default=0)
+    return groups * block_fragments(plan, policy)
+
+
+def pool_slots(plan: Plan, policy: str) -> int:
+    """Slots of a sink's pool. Few: blocks are gathered as they come, and what waits here is policy lag."""
+    feeding = {actor.index for sink in plan.sinks(policy) for actor, _ in plan.groups_fed(sink)}
+    return max(POOL_SLOTS, len(feeding) // 8)
+
+
+def outbox_slots(plan: Plan, actor: RolePlan, sink: RolePlan) -> int:
+    """Slots of an actor towards a sink: one for each group that fills one, and those under way."""
+    filling = sum(
+        plan.sink_of(plan.group_number(actor, place), sink.policy or "") is sink
+        for place in range(plan.spec.actors.ring)
+    )
+    return filling + SENDING_SLOTS
+
+
+def batches_bytes(plan: Plan, policy: str) -> int:
+    """Bytes of the batches that one trainer keeps."""
+    batch = plan.spec.policies[policy].batch
+    return block_layout(plan, policy).size_bytes * batch.buffers * batch_blocks(plan, policy)
+
+
+def memory_bytes(plan: Plan) -> Mapping[str, int]:
+    """Bytes of slots and batch buffers by role label (without libraries, networks and simulators)."""
+    result: dict[str, int] = {}
+    for trainer in plan.named("trainer"):
+        result[trainer.label] = batches_bytes(plan, trainer.policy or "")
+    sinks = [sink for policy in plan.trained_policies for sink in plan.sinks(policy)]
+    for sink in sinks:
+        pool = block_layout(plan, sink.policy or "").size_bytes * pool_slots(plan, sink.policy or "")
+        result[sink.label] = result.get(sink.label, 0) + pool
+    for actor in plan.named("actor"):
+        result[actor.label] = sum(
+            block_layout(plan, sink.policy or "").size_bytes * slots
+            for sink in sinks
+            if (slots := outbox_slots(plan, actor, sink)) > SENDING_SLOTS
+        )
+    return result
