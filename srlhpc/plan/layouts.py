@@ -12,9 +12,10 @@ from srlhpc.plan.plan import Plan
 
 
 def policy_shapes(plan: Plan, policy: str) -> PolicyShapes:
-    """What a policy's records hold: the arrays of its agents' kind and of its network."""
-    network = plan.spec.policies[policy].network
-    return PolicyShapes(plan.spaces.kind(plan.seat(policy).kind), network.state_arrays(), network.output_arrays())
+    """What a policy's records hold: arrays of its agents' kind, states of its network, and what its rule needs."""
+    kind = plan.spaces.kind(plan.seat(policy).kind)
+    spec = plan.spec.policies[policy]
+    return PolicyShapes(kind, spec.network.state_arrays(), spec.algorithm.needs(kind).outputs)
 
 
 def fragment_records(plan: Plan, policy: str) -> int:

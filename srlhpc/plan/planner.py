@@ -10,6 +10,7 @@ from dataclasses import replace
 from srlhpc.comm.acquisition import must_not_wait
 from srlhpc.environment import Spaces
 from srlhpc.errors import UserError
+from srlhpc.plan.contract_check import check_contract
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.layouts import block_layout, request_layout
 from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RoleName, RolePlan, Seat
@@ -36,6 +37,7 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     for policy in plan.trained_policies:
         _check_batch(plan, policy)
     for seat in seats:
+        check_contract(f"policies.{seat.policy}", spec.policies[seat.policy], spaces.kind(seat.kind))
         try:
             spec.policies[seat.policy].network.check(spaces.kind(seat.kind))
         except UserError as error:

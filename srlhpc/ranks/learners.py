@@ -254,6 +254,7 @@ class LearningRoles:
             subscription,
             *ends,
             rows=plan.spec.actors.environments * len(plan.seat(name).agents),
+            outputs=tuple(policy_shapes(plan, name).outputs),
             device=device,
             autocast=self._autocast,
             generator=generator,

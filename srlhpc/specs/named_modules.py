@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny
 from srlhpc.environment import ArraySpec, Kind, Spaces
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
+from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
 from srlhpc.specs.problems import shown
 from srlhpc.specs.spec import Spec, refusal
 
@@ -104,9 +105,13 @@ class NetworkSettings(Spec):
         """Recurrent state of one agent; empty without memory."""
         return self.recurrent.arrays() if self.recurrent else {}
 
-    def output_arrays(self) -> dict[str, ArraySpec]:
-        """What acting yields beside actions and log-probabilities, kept with every record."""
-        return {"value": ArraySpec((), "float32")}
+    def offers(self, kind: Kind) -> Mapping[str, Mapping[str, ArraySpec]]:  # noqa: ARG002
+        """What the network can be trained as: name of a contract to the outputs that acting gives under it.
+
+        Outputs are what acting yields beside actions and log-probabilities, for one agent of this kind. A rule that
+        trains the network chooses which of them travel with its records.
+        """
+        return {ACTOR_CRITIC: {"value": ArraySpec((), "float32")}}
 
     def check(self, kind: Kind) -> None:
         """Raises UserError if the network cannot serve agents of this kind."""
@@ -120,6 +125,13 @@ class AlgorithmSettings(Spec):
 
     kind: str
     """Import path of the algorithm's module; a bare name is a module of `srlhpc.algorithms`."""
+
+    def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
+        """What the rule needs of a network, and of every record of an agent of this kind."""
+        raise UserError(
+            f"algorithm {self.kind} does not say which networks it trains; its Settings must define "
+            "`needs(kind)`, which returns a srlhpc.specs.contracts.Needs"
+        )
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         """Raises UserError if the algorithm cannot learn from such batches with such a network."""

@@ -46,8 +46,8 @@ def advantages(records: int, *, recurrent: bool, script: Script = CUT) -> tuple[
     seat, kind = play.only, environment.spaces.kinds[0]
     policy: Policy = Clock(kind, recurrent=recurrent)
     served = ServedPolicy(
-        policy, None, seat.requests, {0: seat.replies}, rows=2, device=torch.device("cpu"), autocast=None,
-        generator=torch.Generator(),
+        policy, None, seat.requests, {0: seat.replies}, rows=2, outputs=["value"], device=torch.device("cpu"),
+        autocast=None, generator=torch.Generator(),
     )  # fmt: skip
     seat.serve = served.serve  # type: ignore[method-assign]
     play.run(records)

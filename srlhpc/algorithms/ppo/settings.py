@@ -7,8 +7,10 @@ from typing import Annotated
 from annotated_types import Ge, Le
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator
 
+from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
 from srlhpc.specs.batch import BatchSpec
+from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
 from srlhpc.specs.schedule import LinearSchedule, Schedule
 
@@ -54,6 +56,9 @@ class Settings(AlgorithmSettings):
         if min(ends) < 0:
             raise ValueError(f"is {min(ends)}; it must not be negative")
         return schedule
+
+    def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
+        return Needs(ACTOR_CRITIC, {"value": ArraySpec((), "float32")})
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         if network.recurrent is not None:

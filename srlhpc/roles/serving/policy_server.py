@@ -34,6 +34,7 @@ class ServedPolicy:
         replies: Mapping[int, Outbox],
         *,
         rows: int,
+        outputs: Sequence[str],
         device: torch.device,
         autocast: torch.dtype | None,
         generator: torch.Generator,
@@ -47,6 +48,7 @@ class ServedPolicy:
             requests: one slot per group, in the order of `replies`.
             replies: address-free: place of the group in `requests` to its outbox.
             rows: R, of one group.
+            outputs: names of those outputs of acting that replies carry.
             device: where the network runs.
             autocast: bfloat16 for the network's arithmetic, or None.
             generator: draws the actions.
@@ -56,6 +58,7 @@ class ServedPolicy:
         self._policy, self._subscription = policy, subscription
         self._requests, self._replies = requests, replies
         self._rows, self._device, self._autocast, self._generator = rows, device, autocast, generator
+        self._outputs = tuple(outputs)
         self._state = {name: tensor.to(device) for name, tensor in policy.initial_state(rows * len(replies)).items()}
         self._way = way or rows_of(device, rows * len(replies))
         self._waiting: list[Message] = []
@@ -132,7 +135,7 @@ class ServedPolicy:
     def _values(self, requests: Sequence[Message], acted: Acted) -> dict[str, Array]:
         """What replies are made of, rows of all requests together."""
         arrays = {"actions": acted.actions, "log_probs": acted.log_probs}
-        arrays |= {f"out.{name}": tensor for name, tensor in acted.outputs.items()}
+        arrays |= {f"out.{name}": acted.outputs[name] for name in self._outputs}
         if any(request.header[RequestHeader.WANT_STATE] for request in requests):
             arrays |= {f"state.{name}": tensor for name, tensor in acted.state.items()}
         return self._way.to_host(arrays)

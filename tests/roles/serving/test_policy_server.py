@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,7 @@ class Served:
             transport.inbox(asks, request),
             {place: transport.outbox(link, reply, slots=2) for place, link in enumerate(answers)},
             rows=E * A,
+            outputs=tuple(shapes.outputs),
             device=torch.device(device),
             autocast=None,
             generator=torch.Generator(device).manual_seed(seed),
@@ -284,6 +286,14 @@ def test_saved_server_goes_on_with_the_same_states_and_the_same_draws() -> None:
         replies.append(must(served.answer(0)))
     assert replies[1]["actions"].tolist() == [[1, 1], [1, 1]]
     np.testing.assert_array_equal(replies[0]["out.value"], replies[1]["out.value"])
+
+
+def test_outputs_that_are_not_declared_stay_with_the_server() -> None:
+    served = Served(network=Network(CountingPolicy(), replace(SHAPES, outputs={})))
+    served.publish(0)
+    served.ask(0)
+    served.server.poll()
+    assert [name for name in must(served.answer(0)) if name.startswith("out.")] == []
 
 
 def test_saved_state_does_not_change_when_the_server_goes_on() -> None:
