@@ -18,13 +18,13 @@ from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.pictures.frames import Frames
 from srlhpc.pictures.video import film
-from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.policies.policy import Policy
 from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.global_generators import seed_generators
+from srlhpc.ranks.policies import build_policy
 from srlhpc.roles.acting.closing import close
 from srlhpc.roles.acting.evaluator import Player, Round
 from srlhpc.runs.checkpoints import checkpoint_folder
@@ -101,11 +101,7 @@ def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping
 
 
 def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Policy:
-    spec = plan.spec.policies[name]
-    torch.manual_seed(seed_of(plan.spec.seed, "policy", list(plan.spec.policies).index(name)))
-    policy: Policy = load_module(spec.network.kind, "srlhpc.policies").build(
-        spec.network, policy_shapes(plan, name).kind, spec.normalize
-    )
+    policy = build_policy(plan, name)
     part = tree["policies"].get(name)
     if part is not None:
         tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in part["parameters"].items()}

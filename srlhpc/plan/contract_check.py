@@ -31,7 +31,7 @@ def check_contract(where: str, policy: PolicySpec, kind: Kind) -> None:
             f"{_listed(offers)}; set network.kind to one that offers '{needs.contract}', or algorithm.kind to a rule "
             "that trains what the network offers"
         )
-    given = offers[needs.contract]
+    given = offers[needs.contract].outputs
     for name, array in needs.outputs.items():
         if name not in given:
             raise UserError(

@@ -11,16 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from srlhpc.environment import Kind
+from srlhpc.policies.contracts import ActorCriticPolicy, Evaluated
 from srlhpc.policies.layers.heads import PolicyHead, Scale, ValueHead
 from srlhpc.policies.layers.observations import Encoder, running_moments
 from srlhpc.policies.layers.recurrent import Memory
 from srlhpc.policies.layers.torsos import Torso
-from srlhpc.policies.policy import Acted, Evaluated, Policy, State
+from srlhpc.policies.policy import Acted, State
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import CRITICS
 
 
-class ActorCritic(Policy):
+class ActorCritic(ActorCriticPolicy):
     """Policy and value from one torso, or the value from its own.
 
     Args:

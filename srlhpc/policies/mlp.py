@@ -11,7 +11,7 @@ from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
-    from srlhpc.policies.policy import Policy
+    from srlhpc.policies.contracts import ActorCriticPolicy
 
 
 class Settings(NetworkSettings):
@@ -36,7 +36,7 @@ class Settings(NetworkSettings):
         return self
 
 
-def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
+def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
     """The policy, initialised from torch's default generator."""
     from srlhpc.policies.actor_critic import ActorCritic
     from srlhpc.policies.layers.observations import ObservationEncoder

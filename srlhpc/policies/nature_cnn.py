@@ -12,7 +12,7 @@ from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
-    from srlhpc.policies.policy import Policy
+    from srlhpc.policies.contracts import ActorCriticPolicy
 
 LAYERS = (Convolution(32, kernel=8, stride=4), Convolution(64, kernel=4, stride=2), Convolution(64, kernel=3, stride=1))
 
@@ -27,7 +27,7 @@ class Settings(NetworkSettings):
         check_images("nature_cnn", kind, LAYERS)
 
 
-def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
+def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
     """The policy, initialised from torch's default generator."""
     from srlhpc.policies.convolutional import build_convolutional
 

@@ -1,6 +1,8 @@
-"""The policy contract: a torch module that acts, is trained, and travels as one flat vector.
+"""What acts: a torch module that travels to policy servers, inline actors and evaluators as one flat vector.
 
-Letters: N rows (agents that act now), T records of a fragment, B columns of a batch, D action size.
+What a learning rule asks of it beside, and what only trainers have, is in policies/contracts.py.
+
+Letters: N rows (agents that act now).
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from srlhpc.environment import Kind
-from srlhpc.rl.distributions import Distribution
 
 State = Mapping[str, Tensor]
 """Recurrent state: name to `[N, ...]`; empty without memory."""
@@ -33,17 +34,8 @@ class Acted(NamedTuple):
     """State after this step."""
 
 
-class Evaluated(NamedTuple):
-    """What the current parameters say about a fragment's records."""
-
-    distribution: Distribution
-    """Over actions, batch shape `[T, B]` (or `[N]` for shuffled records)."""
-    values: Tensor
-    """float32, as the head predicts them: in units of the return, or scaled if returns are normalised."""
-
-
 class Policy(nn.Module, ABC):
-    """One network for one kind of agents. Running statistics are buffers, so they travel with the parameters."""
+    """What acts for one kind of agents. Running statistics are buffers, so they travel with the parameters."""
 
     kind: Kind
 
@@ -70,92 +62,6 @@ class Policy(nn.Module, ABC):
             action_masks: bool `[N, mask_size]`, or None.
             generator: randomness; None takes the mode.
         """
-
-    @abstractmethod
-    def evaluate(
-        self,
-        observations: Mapping[str, Tensor],
-        state: State,
-        first: Tensor,
-        *,
-        action_masks: Tensor | None,
-    ) -> Evaluated:
-        """Distribution and values of whole fragments, with gradients.
-
-        Args:
-            observations: key to `[T, B, ...]`, raw; a policy without memory also takes `[N, ...]`.
-            state: at t = 0, `[B, ...]`.
-            first: bool `[T, B]`: the state is reset there, before the record is seen.
-            action_masks: bool `[T, B, mask_size]`, or None.
-        """
-
-    @torch.no_grad()
-    def warm_up(
-        self,
-        observations: Mapping[str, Tensor],
-        state: State,
-        first: Tensor,
-        *,
-        action_masks: Tensor | None,
-    ) -> State:
-        """The state after T records that are only looked at, as acting would have it. No gradients.
-
-        Args and letters are those of `evaluate`.
-        """
-        for t in range(len(first)):
-            state = self.act(
-                {key: array[t] for key, array in observations.items()},
-                state,
-                first[t],
-                action_masks=None if action_masks is None else action_masks[t],
-                generator=None,
-            ).state
-        return state
-
-    @abstractmethod
-    def denormalize_values(self, values: Tensor) -> Tensor:
-        """Head values in units of the return (the identity unless returns are normalised)."""
-
-    @abstractmethod
-    def normalize_values(self, values: Tensor) -> Tensor:
-        """The inverse of `denormalize_values`."""
-
-    def return_values(self, stored: Tensor) -> Tensor:
-        """The output `value` of acting, possibly with earlier parameters, in units of the return."""
-        return stored
-
-    def return_sums(self, returns: Tensor, valid: Tensor) -> Tensor:
-        """What `update_returns` takes, to be added over trainers first; empty if it takes nothing.
-
-        Args:
-            returns: float32 `[T, B]`, value targets in units of the return.
-            valid: bool `[T, B]`; other records count in nothing.
-
-        Returns:
-            float64, flat, of a size that does not depend on the data.
-        """
-        del valid
-        return returns.new_empty(0, dtype=torch.float64)
-
-    def update_returns(self, sums: Tensor) -> None:
-        """Takes returns into the running statistics before they are normalised."""
-
-    def normalizer_sums(self, observations: Mapping[str, Tensor], returns: Tensor, valid: Tensor) -> Tensor:
-        """What `update_normalizers` takes, to be added over trainers first; empty if nothing is normalised.
-
-        Args:
-            observations: key to `[T, B, ...]`, raw.
-            returns: float32 `[T, B]`, value targets in units of the return.
-            valid: bool `[T, B]`; other records count in nothing.
-
-        Returns:
-            float64, flat, of a size that does not depend on the data.
-        """
-        del observations, valid
-        return returns.new_empty(0, dtype=torch.float64)
-
-    def update_normalizers(self, sums: Tensor) -> None:
-        """Takes the records that `sums` stand for into the running statistics."""
 
 
 def vector_size(policy: Policy) -> int:

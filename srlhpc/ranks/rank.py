@@ -27,6 +27,7 @@ from srlhpc.comm.mpi.world import (
     join_world,
 )
 from srlhpc.comm.node.links import share_links
+from srlhpc.comm.parameters import ParameterSource
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.atomic import read_json
 from srlhpc.errors import ClusterError, UserError
@@ -198,17 +199,18 @@ def _roles(
 ) -> Iterator[Role]:
     """One after the other, so that those that are made are known if the next cannot be."""
     restart = attempt.number - 1
-    if here.needs_torch:
-        from srlhpc.ranks.learners import LearningRoles
+    sources: dict[str, ParameterSource] = {}
+    if any(role.name == "trainer" for role in here.roles):
+        from srlhpc.ranks.trainers import Trainers
 
-        trains = any(role.name == "trainer" for role in here.roles)
-        restored = read_restored(paths, attempt) if trains else None
-        learning = LearningRoles(plan, wiring, transport, world, restored=restored, restart=restart)
-        makers = {
-            "trainer": learning.trainer,
-            "policy_server": learning.policy_server,
-            "evaluator": learning.evaluator,
-        }
+        restored = read_restored(paths, attempt)
+        trainers = Trainers(plan, wiring, transport, world, restored=restored, sources=sources)
+        yield from (trainers.trainer(role) for role in here.roles if role.name == "trainer")
+    if here.needs_torch:
+        from srlhpc.ranks.serving import Serving
+
+        serving = Serving(plan, wiring, transport, world, sources=sources, restart=restart)
+        makers = {"policy_server": serving.policy_server, "evaluator": serving.evaluator}
         yield from (makers[role.name](role) for role in here.roles if role.name in makers)
     yield from (build_actor(plan, role, wiring) for role in here.roles if role.name == "actor")
 

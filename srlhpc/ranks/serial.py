@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from srlhpc.comm.inproc import InProcessTransport
+from srlhpc.comm.parameters import ParameterSource
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.layout import Layout
 from srlhpc.plan.layouts import block_layout, request_layout
@@ -25,8 +26,9 @@ from srlhpc.ranks.coordinator import build_coordinator, build_reporter
 from srlhpc.ranks.global_generators import load_generators, save_generators, seed_generators
 from srlhpc.ranks.guarded_signals import restore as restore_signals
 from srlhpc.ranks.inputs import read_plan, read_restored
-from srlhpc.ranks.learners import LearningRoles
 from srlhpc.ranks.serial_pause import SerialPause
+from srlhpc.ranks.serving import Serving
+from srlhpc.ranks.trainers import Trainers
 from srlhpc.ranks.wiring import Wiring
 from srlhpc.roles.acting.actor import Actor
 from srlhpc.roles.coordinating.coordinator import Coordinator
@@ -52,11 +54,13 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     wiring = Wiring(plan, transport)
     seed, updates = plan.spec.seed, int(restored["meta"]["updates"]) if restored is not None else 0
     seed_generators(seed_of(seed, "building", 0, updates))
-    learning = LearningRoles(plan, wiring, transport, None, restored=restored, restart=0)
-    trainers = [learning.trainer(role) for role in plan.named("trainer")]
-    servers = [learning.policy_server(role) for role in plan.named("policy_server")]
+    sources: dict[str, ParameterSource] = {}
+    training = Trainers(plan, wiring, transport, None, restored=restored, sources=sources)
+    serving = Serving(plan, wiring, transport, None, sources=sources, restart=0)
+    trainers = [training.trainer(role) for role in plan.named("trainer")]
+    servers = [serving.policy_server(role) for role in plan.named("policy_server")]
     with ExitStack() as environments:
-        evaluators = _built(plan.named("evaluator"), learning.evaluator, environments)
+        evaluators = _built(plan.named("evaluator"), serving.evaluator, environments)
         actors = _built(plan.named("actor"), lambda role: build_actor(plan, role, wiring), environments)
         exact = len(plan.trained_policies) == 1 and actors[0].can_save
         if not exact:

@@ -1,7 +1,14 @@
 """What a learning rule declares that it needs of a network and of acting; it says so before anything is built.
 
-A network offers contracts by name: what it can be trained as. A rule names the one that it trains. The abstract class
-of a contract, which needs torch, is in srlhpc/policies/contracts.py or beside the rule that brings it.
+A network offers contracts by name: what it can be trained as. A rule names the one that it trains. What there is then:
+
+* What acts, made by `Offer.build` on trainers, policy servers, inline actors and evaluators. Its parameters and
+  normaliser travel, are the versions of the policy, and stand under `parameters` in checkpoints.
+* What is trained beyond that, such as critics that do not act, made by `Offer.build_trained` on trainers alone.
+* What only the rule has: targets, mixers, the optimiser, made by the rule's `build` on trainers alone.
+
+The last two never travel; they are part of `Algorithm.state()`. The abstract class of a contract, which needs torch, is
+in srlhpc/policies/contracts.py, or beside the rule that brings it.
 """
 
 from __future__ import annotations
@@ -17,6 +24,19 @@ ACTOR_CRITIC = "actor_critic"
 
 Written = Literal["seen", "replied", "stepped"]
 """When an array of a record is written: before the action, with the reply, or after the step."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a network gives under one contract. Functions are named, so that nothing of torch is loaded."""
+
+    outputs: Mapping[str, ArraySpec] = field(default_factory=dict)
+    """What acting yields beside actions and log-probabilities, for one agent."""
+    build: str = "build"
+    """Function of the network's module that makes what acts: `(settings, kind, normalize) -> Policy`."""
+    build_trained: str | None = None
+    """Function that makes what the rule's `build` gets instead of what acts, and that holds it:
+    `(settings, policy, normalize) -> torch.nn.Module`. None: what acts is all that is trained."""
 
 
 @dataclass(frozen=True)

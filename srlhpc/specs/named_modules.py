@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny
 from srlhpc.environment import ArraySpec, Kind, Spaces
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
-from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
+from srlhpc.specs.contracts import ACTOR_CRITIC, Needs, Offer
 from srlhpc.specs.problems import shown
 from srlhpc.specs.spec import Spec, refusal
 
@@ -105,13 +105,12 @@ class NetworkSettings(Spec):
         """Recurrent state of one agent; empty without memory."""
         return self.recurrent.arrays() if self.recurrent else {}
 
-    def offers(self, kind: Kind) -> Mapping[str, Mapping[str, ArraySpec]]:  # noqa: ARG002
-        """What the network can be trained as: name of a contract to the outputs that acting gives under it.
+    def offers(self, kind: Kind) -> Mapping[str, Offer]:  # noqa: ARG002
+        """What the network can be trained as, by agents of this kind: name of a contract to what it gives under it.
 
-        Outputs are what acting yields beside actions and log-probabilities, for one agent of this kind. A rule that
-        trains the network chooses which of them travel with its records.
+        A rule that trains the network chooses which of the outputs travel with its records.
         """
-        return {ACTOR_CRITIC: {"value": ArraySpec((), "float32")}}
+        return {ACTOR_CRITIC: Offer({"value": ArraySpec((), "float32")})}
 
     def check(self, kind: Kind) -> None:
         """Raises UserError if the network cannot serve agents of this kind."""

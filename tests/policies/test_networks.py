@@ -95,7 +95,7 @@ def test_acting_gives_the_declared_shapes_and_dtypes(served: tuple[str, Kind]) -
     assert acted.actions.shape == (COLUMNS, *agents.actions.array.shape)
     assert str(acted.actions.dtype) == f"torch.{agents.actions.array.dtype}"
     assert (acted.log_probs.shape, acted.log_probs.dtype) == ((COLUMNS,), torch.float32)
-    declared = network_settings(network).offers(agents)[ACTOR_CRITIC]
+    declared = network_settings(network).offers(agents)[ACTOR_CRITIC].outputs
     assert {name: (tuple(rows.shape[1:]), str(rows.dtype)[6:]) for name, rows in acted.outputs.items()} == {
         name: (spec.shape, spec.dtype) for name, spec in declared.items()
     }

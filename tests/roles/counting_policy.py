@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from srlhpc.environment import ArraySpec, Discrete, Kind
-from srlhpc.policies.policy import Acted, Evaluated, Policy, State
+from srlhpc.policies.contracts import ActorCriticPolicy, Evaluated
+from srlhpc.policies.policy import Acted, State
 
 KIND = Kind("agent", ("a", "b"), {"obs": ArraySpec((1,), "float32")}, Discrete(100))
 
 
-class CountingPolicy(Policy):
+class CountingPolicy(ActorCriticPolicy):
     """The state `h` counts records since `first`; action = state before, value = weight, log-probability = -obs."""
 
     def __init__(self, kind: Kind = KIND, *, recurrent: bool = True) -> None:

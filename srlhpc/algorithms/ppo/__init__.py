@@ -8,12 +8,12 @@ from srlhpc.algorithms.ppo.settings import Settings
 
 if TYPE_CHECKING:
     from srlhpc.algorithms.algorithm import Algorithm, Context
-    from srlhpc.policies.policy import Policy
+    from srlhpc.policies.contracts import ActorCriticPolicy
 
 __all__ = ["Settings", "build"]
 
 
-def build(settings: Settings, policy: Policy, context: Context) -> Algorithm:
+def build(settings: Settings, policy: ActorCriticPolicy, context: Context) -> Algorithm:
     """The learner of a policy that is on `context.device` already."""
     from srlhpc.algorithms.ppo.update import Ppo
 

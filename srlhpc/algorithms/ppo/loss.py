@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.ppo.minibatches import Minibatch
-from srlhpc.policies.policy import Evaluated
+from srlhpc.policies.contracts import Evaluated
 from srlhpc.rl.losses import clipped_surrogate, clipped_value_loss, value_loss
 
 

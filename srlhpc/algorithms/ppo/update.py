@@ -35,7 +35,7 @@ from srlhpc.algorithms.ppo.statistics import (
     batch_sums,
     epoch_of,
 )
-from srlhpc.policies.policy import Policy
+from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.rl.returns import gae
 from srlhpc.specs.schedule import value_at
 
@@ -43,7 +43,7 @@ from srlhpc.specs.schedule import value_at
 class Ppo(Algorithm):
     """Proximal policy optimisation of an actor-critic policy."""
 
-    def __init__(self, settings: Settings, policy: Policy, context: Context) -> None:
+    def __init__(self, settings: Settings, policy: ActorCriticPolicy, context: Context) -> None:
         self._settings = settings
         self._policy = policy
         self._context = context

@@ -9,13 +9,13 @@ from srlhpc.policies.entities.settings import Settings
 from srlhpc.specs.experiment import NormalizeSpec
 
 if TYPE_CHECKING:
-    from srlhpc.policies.policy import Policy
+    from srlhpc.policies.contracts import ActorCriticPolicy
 
 
 __all__ = ["Settings", "build"]
 
 
-def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> Policy:
+def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
     """The policy, initialised from torch's default generator."""
     from torch import nn
 

@@ -1,0 +1,146 @@
+"""Makes policy servers and evaluators from the plan: those who act with parameters that others train.
+
+Ranks that only act load nothing of learning: no rule, optimiser, process group or trainer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import torch
+
+from srlhpc.comm.channel import Stream, Transport
+from srlhpc.comm.mpi.world import MpiWorld
+from srlhpc.comm.node.parameters import SharedSubscription, Succession
+from srlhpc.comm.node.window import share_on_node
+from srlhpc.comm.parameters import (
+    PULL_LAYOUT,
+    SUBSCRIPTION_SLOTS,
+    LinkSubscription,
+    LocalSubscription,
+    ParameterSource,
+    ParameterSubscription,
+    parameter_layout,
+)
+from srlhpc.import_path import load_module
+from srlhpc.plan.layouts import policy_shapes
+from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.seeds import seed_of
+from srlhpc.policies.policy import vector_size
+from srlhpc.ranks.actors import episode_summary
+from srlhpc.ranks.devices import autocast_dtype, device_of
+from srlhpc.ranks.global_generators import OwnGenerators
+from srlhpc.ranks.policies import build_policy
+from srlhpc.ranks.wiring import Wiring
+from srlhpc.roles.acting.evaluator import Evaluator, Player
+from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
+
+LEADER_PATIENCE_SECONDS = 30.0
+
+
+class Serving:
+    """The policy servers and evaluators of one rank.
+
+    Args:
+        world: None in a serial run.
+        sources: parameters of the policies whose first trainer is on this rank; they are read directly.
+        restart: how often the run was started before without exact state; part of the seeds that may differ.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        wiring: Wiring,
+        transport: Transport,
+        world: MpiWorld | None,
+        *,
+        sources: Mapping[str, ParameterSource],
+        restart: int,
+    ) -> None:
+        self._plan, self._wiring, self._transport, self._world = plan, wiring, transport, world
+        self._sources, self._restart = sources, restart
+
+    def policy_server(self, role: RolePlan) -> PolicyServer:
+        plan = self._plan
+        if not any(r.name == "trainer" for r in plan.ranks[role.rank].roles):
+            torch.set_num_threads(plan.spec.policy_servers.threads)
+        device = device_of(plan, plan.spec.policy_servers.device)
+        served = {
+            seat.policy: made
+            for seat in plan.seats
+            if role.policy in (None, seat.policy) and (made := self._served(role, seat.policy, device)) is not None
+        }
+        return PolicyServer(role.label, served)
+
+    def _served(self, role: RolePlan, name: str, device: torch.device) -> ServedPolicy | None:
+        plan = self._plan
+        policy = build_policy(plan, name).to(device)
+        subscription = self._subscription(name, role, vector_size(policy))
+        ends = self._wiring.serving_ends(role, name)
+        if ends is None:
+            if subscription is not None:
+                subscription.close()
+            return None
+        numbers = (role.index, list(plan.spec.policies).index(name), self._restart)
+        generator = torch.Generator(device).manual_seed(seed_of(plan.spec.seed, "acting", *numbers))
+        return ServedPolicy(
+            policy,
+            subscription,
+            *ends,
+            rows=plan.spec.actors.environments * len(plan.seat(name).agents),
+            outputs=tuple(policy_shapes(plan, name).outputs),
+            device=device,
+            autocast=autocast_dtype(plan),
+            generator=generator,
+        )
+
+    def evaluator(self, role: RolePlan) -> Evaluator:
+        plan, spec = self._plan, self._plan.spec
+        torch.set_num_threads(1)
+        environment = load_module(spec.environment.factory, "envs").build(
+            spec.environment, copies=spec.evaluators.environments, seed=seed_of(spec.seed, "evaluation", role.index)
+        )
+        players: dict[str, Player] = {}
+        subscriptions: dict[str, ParameterSubscription] = {}
+        for seat in plan.seats:
+            policy = build_policy(plan, seat.policy)
+            copies, autocast = spec.evaluators.environments, autocast_dtype(plan)
+            players[seat.policy] = Player(policy, seat.kind, seat.agents, copies, autocast)
+            subscription = self._subscription(seat.policy, role, vector_size(policy))
+            if subscription is not None:
+                subscriptions[seat.policy] = subscription
+        return Evaluator(
+            role.label,
+            environment,
+            players,
+            subscriptions,
+            episodes=spec.evaluators.episodes,
+            every_updates=spec.evaluators.every_updates,
+            seed=lambda version: seed_of(spec.seed, "evaluation", role.index, version),
+            episode_summary=episode_summary(plan),
+            # What the evaluator's environments draw must not depend on the actors', nor theirs on it.
+            around=OwnGenerators(seed_of(spec.seed, "evaluating", role.index)) if plan.serial else None,
+            most_steps=spec.evaluators.max_episode_steps,
+        )
+
+    def _subscription(self, name: str, role: RolePlan, size: int) -> ParameterSubscription | None:
+        """How a role gets a policy's parameters; None: nobody trains it."""
+        plan = self._plan
+        if not plan.trainers(name):
+            return None
+        first = plan.trainers(name)[0]
+        if first.rank == role.rank:
+            return LocalSubscription(self._sources[name])
+        pulls = self._transport.outbox(plan.link(Stream.PULLS, role, first, 0, name), PULL_LAYOUT, slots=1)
+        parameters = self._transport.inbox(
+            [plan.link(Stream.PARAMETERS, first, role, 0, name)], parameter_layout(size), pool=SUBSCRIPTION_SLOTS
+        )
+        upstream = LinkSubscription(size, pulls, parameters)
+        assert self._world is not None
+        ranks = [subscriber.rank for subscriber in plan.subscribers(name) if subscriber.rank != first.rank]
+        share = share_on_node(self._world, ranks, size, tag=list(plan.spec.policies).index(name))
+        if share is None:
+            return upstream
+        succession = Succession(share.place, len(share.members), LEADER_PATIENCE_SECONDS, time.monotonic)
+        return SharedSubscription(share.memory, share.place, upstream, size, succession)

@@ -1,0 +1,165 @@
+"""Makes trainers from the plan. Whoever only acts needs nothing of it (ranks/serving.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from srlhpc.algorithms.algorithm import Algorithm, Context
+from srlhpc.comm.channel import Stream, Transport
+from srlhpc.comm.mpi.world import MpiWorld
+from srlhpc.comm.parameters import (
+    PULL_LAYOUT,
+    ParameterSource,
+    parameter_layout,
+)
+from srlhpc.comm.process_group import join_trainers
+from srlhpc.errors import UserError
+from srlhpc.import_path import load_module
+from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
+from srlhpc.plan.layouts import block_layout, policy_shapes
+from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan
+from srlhpc.plan.seeds import seed_of
+from srlhpc.plan.sizes import batch_blocks, block_fragments
+from srlhpc.policies.policy import Policy, vector_size
+from srlhpc.ranks.devices import autocast_dtype, device_of
+from srlhpc.ranks.policies import build_policy, build_trained
+from srlhpc.ranks.torch_precision import enable_cudnn_benchmark
+from srlhpc.ranks.wiring import Wiring
+from srlhpc.roles.checkpoint_parts import PartSender, slots_of
+from srlhpc.roles.training.batches import Batches
+from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, load_part, part_tensors
+from srlhpc.roles.training.copy_stream import PartCopy, copy_stream_to
+from srlhpc.roles.training.grants import LagLimiter
+from srlhpc.roles.training.staging import Staging
+from srlhpc.roles.training.trainer import Trainer, TrainerSettings
+
+
+class Trainers:
+    """The trainers of one rank. Make them before those who act: `sources` then has what these read directly.
+
+    Args:
+        world: None in a serial run.
+        restored: the checkpoint's tree that this attempt goes on from, or None.
+        sources: takes the parameters of each policy that is published here.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        wiring: Wiring,
+        transport: Transport,
+        world: MpiWorld | None,
+        *,
+        restored: Mapping[str, Any] | None,
+        sources: dict[str, ParameterSource],
+    ) -> None:
+        self._plan, self._wiring, self._transport, self._world = plan, wiring, transport, world
+        self._restored, self._sources = restored, sources
+
+    def _source(self, name: str, trainer: RolePlan, size: int) -> ParameterSource:
+        plan = self._plan
+        remote = [role for role in plan.subscribers(name) if role.rank != trainer.rank]
+        links = [plan.link(Stream.PULLS, role, trainer, 0, name) for role in remote]
+        pulls = [self._transport.inbox(links, PULL_LAYOUT)] if links else []
+        outboxes = {
+            role.address: self._transport.outbox(
+                plan.link(Stream.PARAMETERS, trainer, role, 0, name),
+                parameter_layout(size),
+                slots=1,
+                synchronous=False,
+            )
+            for role in remote
+        }
+        self._sources[name] = ParameterSource(size, pulls, outboxes)
+        return self._sources[name]
+
+    def trainer(self, role: RolePlan) -> Trainer:
+        plan, name = self._plan, role.policy or ""
+        spec = plan.spec.policies[name]
+        torch.set_num_threads(plan.spec.trainers.threads)
+        device = device_of(plan, plan.spec.trainers.device)
+        serves = any(r.name == "policy_server" for r in plan.ranks[role.rank].roles)
+        if not serves and not policy_shapes(plan, name).state:
+            enable_cudnn_benchmark(device)  # all minibatches are of one size
+        policy = build_policy(plan, name).to(device)
+        trained = build_trained(plan, name, policy).to(device)
+        reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
+        seed = seed_of(plan.spec.seed, "trainer", *map(ord, name), role.index)
+        context = Context(reducer, device, autocast_dtype(plan), seed)
+        algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(spec.algorithm, trained, context)
+        counters = Counters()
+        if self._restored is not None:
+            counters = load_part(self._part(name), policy, algorithm)
+        first = role.index == 0
+        return Trainer(
+            role.label,
+            self._settings(name),
+            policy,
+            algorithm,
+            reducer,
+            self._wiring.blocks(role),
+            self._batches(name, device),
+            source=self._source(name, role, vector_size(policy)) if first else None,
+            parts=self._part_sender(role, policy, algorithm) if first else None,
+            part_copy=self._part_copy(policy, algorithm, device) if first else None,
+            lag_limiter=self._lag_limiter(role) if needs_grants(plan, name) else None,
+            counters=counters,
+            feeders={actor.address for actor, _ in plan.groups_fed(role)},
+        )
+
+    def _part_sender(self, role: RolePlan, policy: Policy, algorithm: Algorithm) -> PartSender:
+        slots = slots_of(checkpoint_part(policy, algorithm, Counters()))
+        return PartSender(self._wiring.part_outbox(role, slots))
+
+    def _part_copy(self, policy: Policy, algorithm: Algorithm, device: torch.device) -> PartCopy | None:
+        stream = copy_stream_to(device)
+        return None if stream is None else PartCopy(part_tensors(policy, algorithm), stream)
+
+    def _part(self, name: str) -> Mapping[str, Any]:
+        assert self._restored is not None
+        policies = self._restored["policies"]
+        if name not in policies:
+            raise UserError(f"the checkpoint has no policy '{name}' (it has {', '.join(policies)}); use `srlhpc run`")
+        part: Mapping[str, Any] = policies[name]
+        return part
+
+    def _batches(self, name: str, device: torch.device) -> Batches:
+        plan = self._plan
+        layout, blocks, columns = block_layout(plan, name), batch_blocks(plan, name), block_fragments(plan, name)
+        spec = plan.spec.policies[name].batch
+        stream = copy_stream_to(device)
+        return Batches(
+            [Staging(layout, blocks, columns, device, stream) for _ in range(spec.buffers)],
+            uses=spec.uses,
+            max_policy_lag=oldest_trained(plan, name),
+            queue=spec.queue,
+        )
+
+    def _settings(self, name: str) -> TrainerSettings:
+        plan, spec = self._plan, self._plan.spec
+        leads = name == plan.trained_policies[0]
+        every = spec.checkpoint.every_updates or (SERIAL_CHECKPOINT_UPDATES if plan.serial else None)
+        return TrainerSettings(
+            policy=name,
+            burn_in=spec.policies[name].batch.burn_in_steps,
+            prefetch=spec.trainers.prefetch,
+            stop_steps=spec.stop.steps if leads else None,
+            stop_updates=spec.stop.updates if leads else None,
+            checkpoint_updates=every if leads else None,
+            holds=plan.serial,
+        )
+
+    def _lag_limiter(self, role: RolePlan) -> LagLimiter:
+        plan, name = self._plan, role.policy or ""
+        requests, grants = self._wiring.grant_ends(role)
+        return LagLimiter(
+            requests,
+            grants,
+            fragments=block_fragments(plan, name),
+            batch=plan.spec.policies[name].batch.fragments,
+            max_policy_lag=max_policy_lag(plan, name) or 0,
+            uses=plan.spec.policies[name].batch.uses,
+        )
