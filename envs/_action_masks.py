@@ -10,7 +10,7 @@ import numpy as np
 
 from envs._returned_values import SimulatorError, array_of
 from srlhpc.environment import ActionSpace, Array, BoolArray, Continuous, MultiDiscrete
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, counted
 
 MASK = "action_mask"
 ROOM_FOR_LATER = 256
@@ -108,7 +108,7 @@ def _wanted(space: ActionSpace) -> str:
     if isinstance(space, Continuous):
         return "boxes have no masks"
     parts = f", for the parts {list(space.choices)}" if isinstance(space, MultiDiscrete) else ""
-    return f"{space.mask_size} numbers, 0 or 1{parts}"
+    return f"{counted(space.mask_size, 'number')}, 0 or 1{parts}"
 
 
 def has_masks(infos: Iterable[Mapping[str, Any] | None], actions: ActionSpace, where: str) -> bool:

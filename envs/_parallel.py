@@ -7,7 +7,7 @@ from typing import Any
 
 from envs._gymnasium_declared import place_of_class
 from envs._returned_values import SimulatorError
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, counted
 
 Values = Mapping[str, Any]
 """By agent."""
@@ -105,7 +105,7 @@ class Parallel:
 
     def _checked(self, method: str, returned: Any, parts: Sequence[str]) -> tuple[Values, ...]:
         if not isinstance(returned, tuple | list) or len(returned) != len(parts):
-            found = f"{len(returned)} values" if isinstance(returned, tuple | list) else type(returned).__name__
+            found = counted(len(returned), "value") if isinstance(returned, tuple | list) else type(returned).__name__
             raise SimulatorError(f"{method}() returned {found}, expected {len(parts)}: {', '.join(parts)}")
         return tuple(
             self._by_name(f"{method}()'s {part}", values) for part, values in zip(parts, returned, strict=True)

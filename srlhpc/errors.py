@@ -1,4 +1,4 @@
-"""What a user or a cluster can cause, and suggestions for words that do not exist."""
+"""What a user or a cluster can cause, and wording that messages share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ class UserError(ValueError):
 
 class ClusterError(RuntimeError):
     """Something that the cluster did or refused; shown without a traceback, exit code 3."""
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: `1 rank`, `12,345 ranks`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def did_you_mean(word: str, known: list[str]) -> str:

@@ -14,7 +14,7 @@ import torch
 
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.environment import Environment, Spaces
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, counted
 from srlhpc.import_path import load_module
 from srlhpc.pictures.frames import Frames
 from srlhpc.pictures.video import film
@@ -126,7 +126,8 @@ class _Watched:
         now = time.monotonic()
         # Short ones need no progress.
         if now > self._begun + _SECONDS_BEFORE_PROGRESS and self._line.is_due(now):
-            parts = [f"{len(self.round.episodes)} of {self._wanted} episodes", f"{self.round.steps:,} steps"]
+            ended = f"{len(self.round.episodes)} of {counted(self._wanted, 'episode')}"
+            parts = [ended, counted(self.round.steps, "step")]
             parts += [f"the longest under way {self.round.longest:,}", duration_text(now - self._begun)]
             self._line.show(" · ".join(parts), now)
 

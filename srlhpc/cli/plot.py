@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from srlhpc.cli.options import open_root, root_option, say
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, counted
 from srlhpc.import_path import missing_packages
 
 
@@ -53,4 +53,4 @@ def command(
     else:
         axis = axis or "steps"
         draw_returns({name: [read_curve(paths, axis) for paths in group] for name, group in groups.items()}, axis, out)
-    say(f"{out}: " + ", ".join(f"{name} ({len(group)} run{'s' * (len(group) > 1)})" for name, group in groups.items()))
+    say(f"{out}: " + ", ".join(f"{name} ({counted(len(group), 'run')})" for name, group in groups.items()))

@@ -9,7 +9,7 @@ import click
 
 from srlhpc.cli.options import say
 from srlhpc.cli.output import forgive_output
-from srlhpc.errors import ClusterError, UserError
+from srlhpc.errors import ClusterError, UserError, counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,7 +212,7 @@ def _newest(paths: RunPaths, plan: Plan) -> Path | None:
     meta: dict[str, Any] = found.tree.get("meta", {})
     say(
         f"run {paths.name} goes on from {found.path.name}: "
-        f"{meta.get('updates', 0):,} updates, {meta.get('steps', 0):,} steps"
+        f"{counted(meta.get('updates', 0), 'update')}, {counted(meta.get('steps', 0), 'step')}"
     )
     return found.path
 
@@ -241,7 +241,7 @@ def _say_ranks(before: dict[str, Any], after: Plan) -> None:
     old, new = _ranks_of(before), _ranks_of(after.to_json())
     for role in sorted({**old, **new}) if old else []:
         if old.get(role, 0) != new.get(role, 0):
-            say(f"changed: {new.get(role, 0)} {role} ranks, before {old.get(role, 0)}")
+            say(f"changed: {counted(new.get(role, 0), f'{role} rank')}, before {old.get(role, 0)}")
 
 
 def _ranks_of(plan: dict[str, Any]) -> dict[str, int]:

@@ -17,6 +17,7 @@ import click
 
 from srlhpc.cli.options import open_root, root_option, say
 from srlhpc.data.score import EPISODES_IN_MEAN
+from srlhpc.errors import counted
 from srlhpc.plan.lag_text import lag_hints, lag_lines
 from srlhpc.runs.closed_runs import closed_runs
 from srlhpc.runs.creation import not_runs
@@ -165,7 +166,7 @@ def _episode_lines(state: Mapping[str, Any], width: int | None) -> list[str]:
     if not numbers:
         return []
     return textwrap.wrap(
-        f"  last {min(state['episodes'], EPISODES_IN_MEAN)} episodes: {', '.join(numbers)}",
+        f"  last {counted(min(state['episodes'], EPISODES_IN_MEAN), 'episode')}: {', '.join(numbers)}",
         min(width or _LINE, _LINE),
         subsequent_indent="    ",
         break_long_words=False,

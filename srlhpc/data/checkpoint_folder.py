@@ -13,7 +13,7 @@ from srlhpc.data.checkpoint_entries import Tree
 from srlhpc.data.checkpoint_names import checkpoint_files, name_of
 from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import EPISODES_IN_MEAN, Rule, Score
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, counted
 
 
 class Newest(NamedTuple):
@@ -105,7 +105,7 @@ class CheckpointFolder:
                 problems.append(str(error))
         if problems:
             raise UserError(
-                f"{self.path}: none of its {len(problems)} checkpoints can be used. "
+                f"{self.path}: of {counted(len(problems), 'checkpoint')} none can be used. "
                 f"Move them away to start from the beginning.\n  " + "\n  ".join(problems)
             )
         return None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from srlhpc.doctor.findings import Finding, fault, ok, warning
 from srlhpc.doctor.folder_probe import KEPT_OUT, OPENED, FolderFacts
 from srlhpc.doctor.reports import RankReport
+from srlhpc.errors import counted
 
 SPACE, LOCKS = "run folder", "HDF5 file locks"
 LITTLE_BYTES = 2 << 30
@@ -24,7 +25,7 @@ def space(facts: FolderFacts) -> Finding:
     if facts.free_bytes < LITTLE_BYTES:
         return warning(SPACE, free, f"a run keeps several checkpoints: {_OTHER}")
     if facts.free_files is not None and facts.free_files < FEW_FILES:
-        return warning(SPACE, f"{facts.free_files} files may still be made in {facts.folder}", _OTHER)
+        return warning(SPACE, f"{counted(facts.free_files, 'file')} may still be made in {facts.folder}", _OTHER)
     return ok(SPACE, free)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from srlhpc.doctor.findings import Finding, fault, ok, warning
 from srlhpc.doctor.reports import RankReport
+from srlhpc.errors import counted
 
 GPUS = "GPUs"
 
@@ -34,7 +35,7 @@ def job_gpus(ranks: Sequence[RankReport], interpreter: str) -> Finding | None:
 
 
 def _of_rank(rank: RankReport, interpreter: str) -> Finding | None:
-    granted = f"Slurm granted {_gpus(rank.host['granted'])} on {rank.host['host']}"
+    granted = f"Slurm granted {counted(rank.host['granted'], 'GPU')} on {rank.host['host']}"
     if rank.gpu["built"] is None:
         return warning(
             GPUS,
@@ -72,7 +73,8 @@ def _bound(ranks: Sequence[RankReport]) -> Finding | None:
                 "raise gpus_per_rank, or leave CUDA_VISIBLE_DEVICES to Slurm",
             )
     names = sorted({rank.gpu["name"] for rank in ranks})
-    return ok(GPUS, f"{_gpus(len(by_device))} ({', '.join(names)}) for {len(ranks)} ranks, bound one by one")
+    gpus = counted(len(by_device), "GPU")
+    return ok(GPUS, f"{gpus} ({', '.join(names)}) for {counted(len(ranks), 'rank')}, bound one by one")
 
 
 def local_gpus(ranks: Sequence[RankReport]) -> Finding | None:
@@ -83,16 +85,12 @@ def local_gpus(ranks: Sequence[RankReport]) -> Finding | None:
     gpu: Mapping[str, Any] = known[0].gpu
     files = known[0].host["granted"]
     if gpu["seen"]:
-        return ok(GPUS, f"{_gpus(gpu['seen'])} ({gpu['name']}), seen by torch {gpu['torch']}")
+        return ok(GPUS, f"{counted(gpu['seen'], 'GPU')} ({gpu['name']}), seen by torch {gpu['torch']}")
     if not files:
         return ok(GPUS, "none here, so networks run on the CPU")
     why = gpu.get("error") or (f"built for CUDA {gpu['built']}" if gpu["built"] else "it has no CUDA")
     return warning(
         GPUS,
-        f"{_gpus(files)} here, but torch {gpu['torch']} sees none ({why})",
+        f"{counted(files, 'GPU')} here, but torch {gpu['torch']} sees none ({why})",
         "install a torch with CUDA that fits the driver (`nvidia-smi` shows it)",
     )
-
-
-def _gpus(count: int) -> str:
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from srlhpc.doctor import machine_rules
 from srlhpc.doctor.findings import Finding, fault, ok, warning
 from srlhpc.doctor.reports import RankReport
+from srlhpc.errors import counted
 
 MPI = "MPI"
 SUMS = "all-reduce"
@@ -65,8 +66,8 @@ def mpi_finding(
     late = [rank for rank in ranks if not rank.mpi]
     if not late:
         mpi = ranks[0].mpi
-        nodes = _count(mpi["nodes"], "node")
-        world = f"{mpi['size']} ranks on {nodes} in one world ({library_name(library)}, {how})"
+        nodes = counted(mpi["nodes"], "node")
+        world = f"{counted(mpi['size'], 'rank')} on {nodes} in one world ({library_name(library)}, {how})"
         if first_try:
             return warning(MPI, f"{world}, at the second try only: {first_try}", _SHORT_ADDRESSES)
         return ok(MPI, world)
@@ -109,8 +110,8 @@ def sum_finding(ranks: Sequence[RankReport]) -> Finding | None:
         name: sum(backend == name for _, backend, _ in tried) for name in dict.fromkeys(entry[1] for entry in tried)
     }
     hosts = {rank.host["host"] for rank, _, _ in tried}
-    where = ", ".join(f"{name} over {count} ranks" for name, count in counts.items())
-    return ok(SUMS, f"{where} on {_count(len(hosts), 'node')}")
+    where = ", ".join(f"{name} over {counted(count, 'rank')}" for name, count in counts.items())
+    return ok(SUMS, f"{where} on {counted(len(hosts), 'node')}")
 
 
 def sharing_finding(ranks: Sequence[RankReport]) -> Finding | None:
@@ -186,7 +187,3 @@ def _later_remedy(rank: RankReport) -> str:
     if "torch" in rank.stage:
         return "does `python -c 'import torch'` work on that node?"
     return "its last line above says more; a rank that only waits is not the cause"
-
-
-def _count(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from srlhpc.doctor.findings import Finding, fault, ok, warning
 from srlhpc.doctor.limit_rules import limit_findings
 from srlhpc.doctor.slurm_facts import SlurmFacts
+from srlhpc.errors import counted
 from srlhpc.specs.cluster import ROLES, ClusterProfile
 
 REQUEUE, PREEMPTION = "requeue", "pre-emption"
@@ -20,7 +21,7 @@ def slurm_findings(facts: SlurmFacts, cluster: ClusterProfile | None) -> Iterato
         cluster: a profile whose partitions matter; None: all of them.
     """
     name, version = facts.settings.get("ClusterName", "?"), facts.settings.get("SLURM_VERSION", "?")
-    yield ok("Slurm", f"answers: cluster {name}, version {version}, {len(facts.partitions)} partitions")
+    yield ok("Slurm", f"answers: cluster {name}, version {version}, {counted(len(facts.partitions), 'partition')}")
     yield accounting(facts)
     yield preemption(facts, partitions_used(facts, cluster), cluster)
     yield from limit_findings(facts.settings)

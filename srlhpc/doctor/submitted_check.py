@@ -12,7 +12,7 @@ from srlhpc.data.atomic import read_json
 from srlhpc.doctor.check_job import CheckJob, batch_text
 from srlhpc.doctor.local_check import STEP_SECONDS
 from srlhpc.doctor.reports import RankReport, WorkFolder, last_line, read_reports
-from srlhpc.errors import ClusterError
+from srlhpc.errors import ClusterError, counted
 from srlhpc.launch.submission import submitted_id
 from srlhpc.slurm.commands import SlurmRefused, run_slurm
 from srlhpc.slurm.jobs import JobState, ended_job, queued_jobs
@@ -80,8 +80,9 @@ class SubmittedCheck:
         except SlurmRefused as error:
             return JobReport("refused", reason=str(error))
         self._id = submitted_id(said)
-        nodes = sum(component.nodes for component in self._job.allocation.components)
-        self._say(f"job {self._id}: {len(self._job.ranks)} ranks on {nodes} nodes; it may wait {self._wait:g} s")
+        nodes = counted(sum(component.nodes for component in self._job.allocation.components), "node")
+        ranks = counted(len(self._job.ranks), "rank")
+        self._say(f"job {self._id}: {ranks} on {nodes}; it may wait {self._wait:g} s")
         try:
             return self._until_it_ends()
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 from srlhpc.data.atomic import read_json
 from srlhpc.data.forgiving import FileSystemLostError, Forgiving
+from srlhpc.errors import counted
 from srlhpc.launch.rank_script import LabelledRank
 from srlhpc.runs.failures import RankEnd, read_ends
 from srlhpc.runs.lease import Lease, in_use
@@ -146,7 +147,7 @@ class AttemptMonitor:
         """Shows progress; returns whether all ranks have reported at least once or ended."""
         status = self._status()
         is_up = bool(status) and (status.get("phase") != "starting" or not self._missing(status, ends))
-        text = progress_text(status) if is_up else f"starting {len(self._ranks)} ranks"
+        text = progress_text(status) if is_up else f"starting {counted(len(self._ranks), 'rank')}"
         self._progress.show(text, time.monotonic())
         return is_up
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from srlhpc.errors import ClusterError
+from srlhpc.errors import ClusterError, counted
 from srlhpc.launch.signals import JobSignals
 from srlhpc.runs.outcome import Outcome
 from srlhpc.slurm.commands import SlurmSilent, run_slurm
@@ -28,7 +28,8 @@ def refusal(job: str, cluster: ClusterProfile, environment: Mapping[str, str]) -
     returns = int(environment.get("SLURM_RESTART_COUNT") or 0)
     if returns < cluster.requeues:
         return None
-    return f"job {job} has been back in the queue {returns} times, and the profile's requeues allows no more"
+    times = counted(returns, "time")
+    return f"job {job} has been back in the queue {times}, and the profile's requeues allows no more"
 
 
 def requeue(

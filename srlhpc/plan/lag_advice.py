@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from srlhpc.errors import counted
 from srlhpc.plan.lag_limits import auto_policy_lag, lag_without_limit, max_policy_lag
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.sizes import fragments_in_play
@@ -11,15 +12,15 @@ def lag_plan(plan: Plan, policy: str) -> str:
     """`policy lag: at most 1 update (max_policy_lag: auto)`, and what follows from it."""
     limit, setting = max_policy_lag(plan, policy), plan.spec.policies[policy].max_policy_lag
     if plan.serial:
-        return f"policy lag: {_updates(limit or 0)}, as in every serial run"
+        return f"policy lag: {counted(limit or 0, 'update')}, as in every serial run"
     written = "null" if setting is None else str(setting)
-    said = "no limit" if limit is None else f"at most {_updates(limit)}"
+    said = "no limit" if limit is None else f"at most {counted(limit, 'update')}"
     return f"policy lag: {said} (max_policy_lag: {written}){_consequence(plan, policy, limit)}"
 
 
 def _consequence(plan: Plan, policy: str, limit: int | None) -> str:
     in_play, auto = fragments_in_play(plan, policy), auto_policy_lag(plan, policy)
-    fragments = f"{in_play} fragments in play, batches of {plan.spec.policies[policy].batch.fragments}"
+    fragments = f"{counted(in_play, 'fragment')} in play, batches of {plan.spec.policies[policy].batch.fragments}"
     if limit is None:
         if plan.spec.policies[policy].batch.queue is not None:
             return "; batches are kept and used again (batch.queue)"
@@ -41,7 +42,3 @@ def lag_advice(plan: Plan, policy: str) -> str | None:
         f"policies.{policy}.batch.fragments: {in_play} holds all fragments in play; a smaller "
         f"policies.{policy}.max_policy_lag makes actors wait"
     )
-
-
-def _updates(number: int) -> str:
-    return "1 update" if number == 1 else f"{number} updates"

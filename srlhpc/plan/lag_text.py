@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from srlhpc.errors import counted
+
 _HIGH = 2.0
 """Updates; data as old as this on average costs steps (benchmarks/policy_lag_*.md)."""
 
@@ -26,4 +28,6 @@ def lag_hints(state: Mapping[str, Any]) -> Iterator[str]:
 
 def _lag_line(policy: str, lag: Mapping[str, Any]) -> str:
     limit = "no limit" if lag["limit"] is None else f"at most {lag['limit']}"
-    return f"{policy}: {lag['min']} to {lag['max']} updates, mean {lag['mean']:.2g} ({limit})"
+    if lag["min"] == lag["max"]:
+        return f"{policy}: {counted(lag['max'], 'update')} ({limit})"
+    return f"{policy}: {lag['min']} to {counted(lag['max'], 'update')}, mean {lag['mean']:.2g} ({limit})"

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from srlhpc.comm.acquisition import must_not_wait
 from srlhpc.environment import Spaces
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, counted
 from srlhpc.plan.contract_check import check_contract
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.layouts import block_layout, request_layout
@@ -167,14 +167,15 @@ def _check_batch(plan: Plan, policy: str) -> None:
     brought, wanted = block_fragments(plan, policy), spec.batch.fragments
     if wanted % brought:
         raise UserError(
-            f"policies.{policy}.batch.fragments: is {wanted}; one block brings {brought} fragments "
-            f"({plan.spec.actors.environments} environments x {len(plan.seat(policy).trained)} trained agents), "
+            f"policies.{policy}.batch.fragments: is {wanted}; one block brings {counted(brought, 'fragment')} "
+            f"({counted(plan.spec.actors.environments, 'environment')} x "
+            f"{counted(len(plan.seat(policy).trained), 'trained agent')}), "
             f"and a batch is a whole number of blocks: use a multiple of {brought}, or change actors.environments"
         )
     groups, trainers = len(plan.groups), len(plan.trainers(policy))
     if groups < trainers:
         raise UserError(
-            f"actors: {groups} groups (ranks x ring) cannot feed {trainers} trainers of policy {policy}; "
+            f"actors: {counted(groups, 'group')} (ranks x ring) cannot feed {trainers} trainers of policy {policy}; "
             "raise actors.ranks or actors.ring"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from srlhpc.errors import counted
 from srlhpc.plan.lag_advice import lag_plan
 from srlhpc.plan.layouts import block_layout, fragment_records, request_layout
 from srlhpc.plan.plan import Plan, RankPlan
@@ -21,14 +22,12 @@ def plan_table(plan: Plan) -> str:
         block, request = block_layout(plan, seat.policy).size_bytes, request_layout(plan, seat.policy).size_bytes
         lines.append(
             f"policy {seat.policy}: plays {len(seat.agents)} of kind {seat.kind} (trains {len(seat.trained)}); "
-            f"block {block / 1e6:.2f} MB = {block_fragments(plan, seat.policy)} fragments x "
+            f"block {block / 1e6:.2f} MB = {counted(block_fragments(plan, seat.policy), 'fragment')} x "
             f"{fragment_records(plan, seat.policy)} records; request {request / 1e3:.1f} kB"
         )
         if plan.trainers(seat.policy):
-            lines.append(
-                f"  batch: {batch_blocks(plan, seat.policy)} blocks a trainer; pool of "
-                f"{pool_slots(plan, seat.policy)} slots"
-            )
+            blocks, slots = batch_blocks(plan, seat.policy), pool_slots(plan, seat.policy)
+            lines.append(f"  batch: {counted(blocks, 'block')} a trainer; pool of {counted(slots, 'slot')}")
             lines.append(f"  {lag_plan(plan, seat.policy)}")
     lines.append(f"descriptors: about {30 + len(plan.ranks)} per rank")
     lines.extend(f"note: {note}" for note in plan.notes)

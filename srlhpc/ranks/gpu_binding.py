@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
-from srlhpc.errors import ClusterError
+from srlhpc.errors import ClusterError, counted
 from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.gpu_shares import gpu_places, gpus_of_node
@@ -84,8 +84,9 @@ def own_gpus(granted: Sequence[str], shares: Sequence[float], place: int) -> tup
     needed = gpus_of_node(shares)
     if shares[place] and len(granted) < needed:
         raise GpuError(
-            f"this node grants {len(granted)} of the {needed} GPUs that its {len(shares)} ranks were planned with"
-            f" ({', '.join(granted) or 'none is visible'}); `srlhpc doctor --cluster NAME` looks at GPUs, "
+            f"this node grants {len(granted)} of {counted(needed, 'GPU')} planned for its "
+            f"{counted(len(shares), 'rank')} ({', '.join(granted) or 'none is visible'}); "
+            "`srlhpc doctor --cluster NAME` looks at GPUs, "
             "`sinfo -N -o '%N %G'` tells what Slurm knows of each node. Leave the node out (`sbatch: {exclude: NODE}` "
             "in the cluster profile), or lower gpus_per_rank"
         )

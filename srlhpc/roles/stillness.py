@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from srlhpc.errors import counted
 from srlhpc.roles.coordinating.liveness import RankRecord
 from srlhpc.roles.role import Role
 
@@ -150,4 +151,4 @@ def who_waits(waits: Iterable[tuple[str, str]]) -> str:
 
 
 def _some(labels: Sequence[str]) -> str:
-    return ", ".join(labels[:3]) + (f" and {len(labels) - 3} others" if len(labels) > 3 else "")
+    return ", ".join(labels[:3]) + (f" and {counted(len(labels) - 3, 'other')}" if len(labels) > 3 else "")

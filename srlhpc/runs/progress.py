@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TextIO
 
+from srlhpc.errors import counted
+
 
 class ProgressLine:
     """One line that is redrawn on a terminal; elsewhere a plain line every few seconds.
@@ -62,7 +64,7 @@ def progress_text(status: Mapping[str, Any]) -> str:
     """`4,096 steps · return 21.3 · 1,034 steps/s · update 32 · lag 0.4 · ranks 4/4 · 12 s`."""
     if status.get("waits"):
         return str(status["waits"])
-    parts = [f"{_count(status.get('steps'))} steps"]
+    parts = [counted(status.get("steps") or 0, "step")]
     parts += [f"return {_number(status['return_mean'])}"] if status.get("return_mean") is not None else []
     parts += [f"{_count(status.get('steps_per_second'))} steps/s", f"update {_count(status.get('updates'))}"]
     parts += [f"lag {_number(status['policy_lag_mean'])}"] if status.get("policy_lag_mean") is not None else []

@@ -11,6 +11,7 @@ from typing import Any
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.data.server_time import age
+from srlhpc.errors import counted
 from srlhpc.runs.batch_output import BatchWords, batch_words
 from srlhpc.runs.checkpoints import all_checkpoints
 from srlhpc.runs.crash_loop import crash_loop
@@ -163,7 +164,7 @@ def _ending(
     end = read_json(attempt.end) or read_json(attempt.outcome)
     if end:
         return str(end.get("state")), end.get("reason"), end.get("message")
-    after = f" after {status['updates']} updates" if status.get("updates") else ""
+    after = f" after {counted(status['updates'], 'update')}" if status.get("updates") else ""
     if (started or {}).get("serial"):
         return "failed", "killed", f"its process ended without a word{after}"
     return "failed", "killed", f"everything was killed{after}, the foreman included"

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, counted
 from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.plan.sizes import batches_bytes
 from srlhpc.slurm.gpu_shares import gpus_of_node
@@ -360,7 +360,8 @@ def _component(group: Sequence[_Placed], cluster: ClusterProfile) -> Component:
     wanted = _nodes(group)
     role = group[-1].role
     if wanted is not None and wanted > len(group):
-        raise UserError(f"roles.{role}.nodes: is {wanted}, for {len(group)} ranks; a node must have at least one")
+        ranks = counted(len(group), "rank")
+        raise UserError(f"roles.{role}.nodes: is {wanted}, for {ranks}; a node must have at least one")
     candidates = _numbers_of_nodes(group, cluster) if wanted is None else (wanted,)
     nodes = next((count for count in candidates if _fits(group, count, cluster)), None)
     if nodes is None:
@@ -422,9 +423,10 @@ def _too_full(group: Sequence[_Placed], cluster: ClusterProfile, wanted: int | N
     known = ", ".join(f"{count} {unit}" for unit, count in have.items() if count is not None)
     where = f"partition {partition}" if partition else "the default partition"
     return (
-        f"roles.{group[-1].role}: {len(group)} ranks ({', '.join(f'{n} {role}' for role, n in counts.items())}) do not "
-        f"fit on {len(node.tasks)} nodes of {where}: the fullest would need {node.tasks[0]} tasks of "
-        f"{node.cpus_per_task} CPUs, {node.gpus} GPUs and {node.memory_mb} MB"
+        f"roles.{group[-1].role}: cannot place {counted(len(group), 'rank')} "
+        f"({', '.join(f'{n} {role}' for role, n in counts.items())}) on {counted(len(node.tasks), 'node')} of {where}: "
+        f"the fullest would need {counted(node.tasks[0], 'task')} of {counted(node.cpus_per_task, 'CPU')}, "
+        f"{counted(node.gpus, 'GPU')} and {node.memory_mb} MB"
         + (f", a node has {known}" if known else "")
         + "; ask for fewer ranks, or correct nodes, ranks_per_node, cpus_per_rank or partitions in the profile"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from srlhpc.errors import counted
 from srlhpc.plan.plan import Plan, RankPlan, RolePlan
 from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.time_limit import hours_text
@@ -98,14 +99,10 @@ def resources_table(allocation: Allocation) -> list[str]:
         memory = f"{component.options['mem']} a node" if "mem" in component.options else "(default)"
         lines.append(
             f"component {number}: partition {component.options.get('partition', '(default)')}, "
-            f"{component.nodes} {_plural('node', component.nodes)} with {' or '.join(map(str, tasks))} ranks, "
-            f"{component.cpus:,} CPUs, {component.gpus:,} GPUs, memory {memory}; "
+            f"{counted(component.nodes, 'node')} with {' or '.join(map(str, tasks))} ranks, "
+            f"{counted(component.cpus, 'CPU')}, {counted(component.gpus, 'GPU')}, memory {memory}; "
             f"ranks {component.first_rank} to {last}"
         )
     hours = hours_text(allocation.minutes)
     cost = f"{allocation.core_hours:,.1f} core-hours, {allocation.gpu_hours:,.1f} GPU-hours"
     return [*lines, f"time limit {hours}: at most {cost} a job"]
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"

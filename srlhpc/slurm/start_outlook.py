@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
+from srlhpc.errors import counted
 from srlhpc.slurm.allocation import Allocation, Component
 from srlhpc.slurm.partitions import NodeState
 
@@ -30,8 +31,8 @@ def shortage(allocation: Allocation, nodes: Sequence[NodeState]) -> str | None:
         needed = sum(part.nodes for part in chosen)
         if len(able) < needed and all(_able(part, nodes, _has) for part in chosen):
             return (
-                f"the job needs {needed} nodes at once ({_needs(chosen)}), since the parts of a heterogeneous job do "
-                f"not share nodes, but only {len(able)} can serve them ({', '.join(sorted(able))})"
+                f"the job needs {counted(needed, 'node')} at once ({_needs(chosen)}), since the parts of a "
+                f"heterogeneous job do not share nodes, but only {len(able)} can serve them ({', '.join(sorted(able))})"
             )
     return None
 
@@ -46,14 +47,10 @@ def outlook(allocation: Allocation, nodes: Sequence[NodeState]) -> str:
 
 def _needs(parts: Iterable[Component]) -> str:
     return " and ".join(
-        f"{_counted(part.nodes, 'node')} of {_where(part)} with {_counted(max(part.tasks) * _cpus(part), 'CPU')}"
-        + (f" and {_counted(part.gpus // part.nodes, 'GPU')}" if part.gpus else "")
+        f"{counted(part.nodes, 'node')} of {_where(part)} with {counted(max(part.tasks) * _cpus(part), 'CPU')}"
+        + (f" and {counted(part.gpus // part.nodes, 'GPU')}" if part.gpus else "")
         for part in parts
     )
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" + "s" * (count != 1)
 
 
 def _where(part: Component) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from srlhpc.errors import UserError, did_you_mean
+from srlhpc.errors import UserError, counted, did_you_mean
 from srlhpc.specs.problems import shown
 from srlhpc.specs.yaml_source import Keys, Place, Written, parse
 
@@ -82,7 +82,8 @@ def _path(written: Written, path: str, source: str) -> Keys:
         where = ".".join(str(key) for key in keys)
         if isinstance(node, list | tuple):
             if not word.isdecimal() or int(word) >= len(node):
-                raise UserError(f"{source}: {where} has {len(node)} entries, numbered from 0; there is no '{word}'")
+                entries = counted(len(node), "entry", "entries")
+                raise UserError(f"{source}: {where} has {entries}, numbered from 0; there is no '{word}'")
             keys.append(int(word))
             node = node[int(word)]
         elif node is None and word.isdecimal():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import ErrorDetails
 
-from srlhpc.errors import did_you_mean
+from srlhpc.errors import counted, did_you_mean
 from srlhpc.specs.yaml_source import Keys, Place, Written
 
 _OWN_WORDS = ("unknown_key", "refused")
@@ -108,10 +108,9 @@ def explain(error: ErrorDetails) -> str:
     if kind == "union_tag_invalid":
         known = [tag.strip(" '") for tag in context["expected_tags"].split(",")]
         return f"is {context['tag']!r}{did_you_mean(context['tag'], known)}"
-    if kind == "too_short":
-        return f"has {context['actual_length']} entries; it must have at least {context['min_length']}."
-    if kind == "too_long":
-        return f"has {context['actual_length']} entries; it must have at most {context['max_length']}."
+    if kind in ("too_short", "too_long"):
+        bound = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
+        return f"has {counted(context['actual_length'], 'entry', 'entries')}; it must have {bound}."
     if wanted := _wanted(error):
         return f"is {shown(value)}; it must be {wanted}{_hint(kind, value)}."
     return f"is {shown(value)}; {error['msg'][:1].lower()}{error['msg'][1:]}."

@@ -162,7 +162,7 @@ def test_resume_when_all_checkpoints_are_broken_then_exit_code_2(call: Call, roo
     (paths.checkpoints / "updates-000000001.h5").write_text("no")
     code, _, err = call("resume", "mine")
     assert code == 2
-    assert "none of its 1 checkpoints can be used" in err
+    assert "of 1 checkpoint none can be used" in err
     assert not paths.lease.exists()
     assert paths.attempt_numbers() == [1]
 

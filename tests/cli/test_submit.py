@@ -185,10 +185,10 @@ def test_chain_when_slurm_refuses_in_the_middle_then_says_what_is_queued(
         (("--name", "../x"), "'../x' cannot be a run's name"),
         (
             ("--set", "trainers.device=cuda", "--set", "trainers.ranks=9", "--set", "actors.ring=9"),
-            "do not fit on 2 nodes of partition gpu",
+            "on 2 nodes of partition gpu: the fullest would need",
         ),
         (("--set", "actors.rank=2"), "actors.rank: unknown key; did you mean 'ranks'?"),
-        (("--set", "actors.ranks=64"), "roles.actor: 64 ranks (64 actor) do not fit"),
+        (("--set", "actors.ranks=64"), "roles.actor: cannot place 64 ranks (64 actor) on"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])

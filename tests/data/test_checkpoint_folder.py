@@ -61,7 +61,7 @@ def test_newest_when_it_is_broken_then_the_one_before_and_why(tmp_path: Path) ->
 def test_newest_when_all_are_broken_then_refused(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     break_file(folder.save({}, 1))
-    with pytest.raises(UserError, match="none of its 1 checkpoints can be used"):
+    with pytest.raises(UserError, match="of 1 checkpoint none can be used"):
         folder.newest_valid()
 
 

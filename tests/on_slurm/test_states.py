@@ -57,7 +57,7 @@ def test_ranks_when_gpus_are_shared_then_each_sees_its_own(submit: Callable[...,
         assert f"GPUs: {gpus}\n" in seen[label]
     assert "GPUs: none\n" in seen["actor-0"]
     assert "all ranks are up" in seen["coordinator-0"]
-    assert "finished (updates)" in seen["coordinator-0"]
+    assert "attempt ends (updates)" in seen["coordinator-0"]
 
 
 def test_trainer_when_killed_for_good_then_why_names_it_its_host_and_slurms_verdict(

@@ -119,3 +119,8 @@ def test_old_data_is_told_with_the_setting_that_makes_it_newer() -> None:
 )
 def test_nothing_is_advised_where_data_is_new_or_its_age_was_chosen(of: Plan, mean: float) -> None:
     assert list(lag_hints(state(of, mean))) == []
+
+
+def test_status_says_one_number_where_all_data_is_equally_old() -> None:
+    lag = {"min": 1, "max": 1, "mean": 1.0, "limit": 1, "advice": None}
+    assert lag_lines({"policy_lag": {"default": lag}}) == ["default: 1 update (at most 1)"]

@@ -27,7 +27,7 @@ HUGE = Spaces((Kind("agent", ("agent",), {"obs": ArraySpec((1 << 24,), "float32"
             ALONE,
             {"batch": {"fragments": 10, "fragment_steps": 8}},
             "policies.default.batch.fragments: is 10; one block brings 4 fragments (4 environments x 1 trained "
-            "agents), and a batch is a whole number of blocks: use a multiple of 4, or change actors.environments",
+            "agent), and a batch is a whole number of blocks: use a multiple of 4, or change actors.environments",
         ),
         (
             ALONE,

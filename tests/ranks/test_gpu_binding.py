@@ -88,7 +88,7 @@ def test_ranks_of_a_second_node_then_counted_from_its_first(plan: Plan) -> None:
 
 @pytest.mark.parametrize("granted", [(), ("0",)])
 def test_node_when_it_grants_fewer_than_planned_then_refused_with_a_remedy(granted: tuple[str, ...]) -> None:
-    with pytest.raises(GpuError, match=rf"grants {len(granted)} of the 2 GPUs .*gpus_per_rank"):
+    with pytest.raises(GpuError, match=rf"grants {len(granted)} of 2 GPUs .*gpus_per_rank"):
         own_gpus(granted, [0.0, 1.0, 1.0], 1)
     assert own_gpus(granted, [0.0, 1.0, 1.0], 0) == ()
 

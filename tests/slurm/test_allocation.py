@@ -229,7 +229,7 @@ def test_nodes_when_searched_then_no_smaller_number_would_do(actors: int, facts:
     (component,) = allocate(plan, profile(roles, partitions={"cpu": facts}), 60).components
     fewer = {**roles, "actor": {"ranks_per_node": 9, "nodes": component.nodes - 1}}
     assert component.nodes > 1
-    assert "do not fit" in refusal(plan, profile(fewer, partitions={"cpu": facts}))
+    assert "cannot place" in refusal(plan, profile(fewer, partitions={"cpu": facts}))
 
 
 def test_trainers_when_their_batches_need_more_memory_than_the_profile_gives_then_refused() -> None:
@@ -267,12 +267,12 @@ def test_gpus_when_the_partition_has_none_then_refused() -> None:
 
 def test_ranks_when_more_than_all_nodes_hold_then_refused() -> None:
     message = refusal(planned(actors=40), profile(TWO_TYPES))
-    assert message.startswith("roles.actor: 40 ranks (40 actor) do not fit on 4 nodes of partition cpu")
+    assert message.startswith("roles.actor: cannot place 40 ranks (40 actor) on 4 nodes of partition cpu")
 
 
 def test_ranks_when_more_than_the_named_nodes_hold_then_refused() -> None:
     message = refusal(planned(actors=8), profile({**TWO_TYPES, "actor": {"nodes": 2, "ranks_per_node": 2}}))
-    assert message.startswith("roles.actor: 8 ranks (8 actor) do not fit on 2 nodes")
+    assert message.startswith("roles.actor: cannot place 8 ranks (8 actor) on 2 nodes")
 
 
 def test_nodes_when_more_than_ranks_then_refused() -> None:

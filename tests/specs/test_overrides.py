@@ -73,7 +73,7 @@ def test_override_when_a_list_element_is_numbered_then_only_that_changes() -> No
 def test_override_when_there_is_no_such_list_element_then_refused() -> None:
     with pytest.raises(UserError) as caught:
         load_text(JOB + "agents: [{match: a}]\n", "job.yaml", ["agents.1.train=false"])
-    assert str(caught.value) == "--set agents.1.train=false: agents has 1 entries, numbered from 0; there is no '1'"
+    assert str(caught.value) == "--set agents.1.train=false: agents has 1 entry, numbered from 0; there is no '1'"
 
 
 def test_override_of_a_factory_when_it_changes_then_its_other_keys_are_dropped_and_said() -> None:

@@ -27,7 +27,7 @@ from srlhpc.comm.mpi.library import MPI, init_mpi
 from srlhpc.comm.mpi.outbox import MpiOutbox
 from srlhpc.comm.mpi.pool import MpiPoolInbox
 from srlhpc.data.layout import Layout
-from srlhpc.errors import ClusterError, UserError
+from srlhpc.errors import ClusterError, UserError, counted
 
 _LARGEST_MESSAGE_BYTES = 2**31 - 1
 _DIGEST_BYTES = 16
@@ -283,7 +283,7 @@ def _check_size(link: Link, layout: Layout) -> None:
 
 
 def _wrong_size(size: int, expected: int, library: str) -> str:
-    ranks = "1 rank" if size == 1 else f"{size} ranks"
+    ranks = counted(size, "rank")
     if "Open MPI" in library:
         remedy = "srun --mpi=pmix, or Open MPI's own mpiexec"
     elif "MPICH" in library or "CRAY" in library.upper():

@@ -17,6 +17,7 @@ from srlhpc.comm.channel import Inbox, Outbox
 from srlhpc.comm.protocol import Command, read_text, write_text
 from srlhpc.data import mailbox
 from srlhpc.data.forgiving import Forgiving
+from srlhpc.errors import counted
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.journal import Journal
 from srlhpc.roles.coordinating.live_timing import LiveTiming
@@ -216,9 +217,9 @@ class Coordinator(Role):
         if stop.return_mean is not None and progress.has_full_mean and mean is not None and mean >= stop.return_mean:
             return Outcome("finished", "return_mean", f"mean return {mean:.6g} reached {stop.return_mean:g}")
         if stop.steps is not None and progress.steps >= stop.steps:
-            return Outcome("finished", "steps", f"{progress.steps} steps trained")
+            return Outcome("finished", "steps", f"{counted(progress.steps, 'step')} trained")
         if stop.updates is not None and progress.updates >= stop.updates:
-            return Outcome("finished", "updates", f"{progress.updates} updates")
+            return Outcome("finished", "updates", counted(progress.updates, "update"))
         if stop.hours is not None and progress.seconds(now) >= stop.hours * 3600:
             return Outcome("finished", "hours", f"{stop.hours:g} hours of training")
         return None

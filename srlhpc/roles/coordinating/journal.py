@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
+from srlhpc.errors import counted
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.liveness import Liveness, RankRecord
 from srlhpc.roles.coordinating.progress import Progress
@@ -57,9 +58,8 @@ class Journal:
     def end(self, state: str, reason: str, message: str, now: float) -> None:
         """Writes how it ended."""
         self._look_at_checkpoints(now)
-        log.info(
-            "%s (%s)%s; %s, %.0f s", state, reason, f": {message}" if message else "", self._where(), now - self._began
-        )
+        why = f": {message}" if message else ""
+        log.info("attempt ends (%s)%s; %s, %.0f s", reason or state, why, self._where(), now - self._began)
 
     def _look_at_ranks(self, now: float) -> None:
         records = self._liveness.records
@@ -76,7 +76,7 @@ class Journal:
             log.info("checkpoint %s written within %.1f s; now at %s", last.name, seconds, self._where())
 
     def _where(self) -> str:
-        return f"{self._progress.updates:,} updates, {self._progress.steps:,} steps"
+        return f"{counted(self._progress.updates, 'update')}, {counted(self._progress.steps, 'step')}"
 
     def _return_and_lag(self) -> str:
         summary = self._progress.updates_of.values()
@@ -92,13 +92,13 @@ class Journal:
 
 
 def whereabouts(records: Sequence[RankRecord]) -> str:
-    """`cpu1: 4 actors; gpu1: 1 trainer, 1 policy_server`."""
+    """`cpu1: 4 actors; gpu1: 1 trainer, 1 policy server`."""
     hosts: dict[str, Counter[str]] = {}
     for record in records:
         hosts.setdefault(record.host or "?", Counter())[record.label.partition("-")[0]] += 1
     shown = [
-        f"{host}: {', '.join(f'{count} {role}' + 's' * (count > 1) for role, count in roles.items())}"
+        f"{host}: {', '.join(counted(count, role.replace('_', ' ')) for role, count in roles.items())}"
         for host, roles in list(hosts.items())[:_HOSTS_SHOWN]
     ]
     more = len(hosts) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more hosts" if more else "")
+    return "; ".join(shown) + (f"; and {counted(more, 'more host')}" if more else "")

@@ -17,6 +17,7 @@ from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.data.blocks import ReplyHeader, RequestHeader
 from srlhpc.data.layout import Array
+from srlhpc.errors import counted
 from srlhpc.policies.policy import Acted, Policy, read_vector
 from srlhpc.roles.role import Role
 from srlhpc.roles.serving.device_rows import DeviceRows, rows_of
@@ -165,7 +166,7 @@ class ServedPolicy:
         if not self._waiting:
             return "requests"
         needed = min(int(message.header[RequestHeader.NEEDS_VERSION]) for message in self._waiting)
-        return f"version {needed} (has {self.version}, {len(self._waiting)} requests wait)"
+        return f"version {needed} (has {self.version}; waiting: {counted(len(self._waiting), 'request')})"
 
     @property
     def is_finished(self) -> bool:

@@ -39,7 +39,7 @@ def test_log_of_a_run_then_start_first_batch_checkpoint_and_end(
     run.update(3)
     run.end()
     said = [entry.getMessage() for entry in caplog.records if entry.name == "srlhpc.roles.coordinating.journal"]
-    kinds = ("attempt begins", "all ranks are up", "first batch trained", "checkpoint ", "finished (updates)")
+    kinds = ("attempt begins", "all ranks are up", "first batch trained", "checkpoint ", "attempt ends (updates)")
     places = [next(n for n, line in enumerate(said) if line.startswith(kind)) for kind in kinds]
     assert places == sorted(places), said
 

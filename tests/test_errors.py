@@ -1,0 +1,16 @@
+"""Wording that messages share."""
+
+from __future__ import annotations
+
+from srlhpc.errors import counted, did_you_mean
+
+
+def test_a_number_with_its_noun() -> None:
+    assert [counted(number, "rank") for number in (0, 1, 2, 12_345)] == ["0 ranks", "1 rank", "2 ranks", "12,345 ranks"]
+    assert [counted(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
+
+
+def test_a_suggestion_names_the_nearest_word_or_all() -> None:
+    assert did_you_mean("rank", ["ranks", "ring"]) == "; did you mean 'ranks'?"
+    assert did_you_mean("x", ["ring", "ranks"]) == "; known are: ranks, ring"
+    assert did_you_mean("x", []) == ""
