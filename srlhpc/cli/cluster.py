@@ -52,15 +52,14 @@ def init(name: str | None, output: str | None, force: bool) -> None:
 @click.argument("name")
 def show(name: str) -> None:
     """Print where the roles of profile NAME run, and what is free in each partition."""
+    from srlhpc.plan.roles import placed_roles
     from srlhpc.slurm.partitions import free_table, read_nodes
-    from srlhpc.specs.cluster import ROLES, read_cluster
+    from srlhpc.specs.cluster import read_cluster
 
     found = read_cluster(name)
     profile = found.profile
     click.echo(f"{found.path}" + (f": {profile.description}" if profile.description else ""))
-    for role in ROLES:
-        if role == "coordinator" and role not in profile.roles:
-            continue
+    for role in placed_roles(profile):
         wants = profile.role(role)
         settings = wants.model_dump(exclude_defaults=True)
         click.echo(f"  {role:14} " + (", ".join(f"{key} {value}" for key, value in settings.items()) or "(defaults)"))

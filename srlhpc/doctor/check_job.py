@@ -10,6 +10,7 @@ from srlhpc.doctor.reports import CheckedRank, WorkFolder
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
+from srlhpc.plan.roles import ROLES
 from srlhpc.slurm.allocation import Allocation, allocate
 from srlhpc.slurm.sbatch import sbatch_text
 from srlhpc.specs.cluster import ClusterProfile, RoleResources
@@ -84,12 +85,9 @@ def _small(cluster: ClusterProfile, trainers_per_node: int | None) -> ClusterPro
 
 
 def _plan(cluster: ClusterProfile, trainers: int) -> Plan:
-    sizes = {
-        "trainers": {"ranks": trainers},
-        "actors": {"ranks": 2, "environments": 1},
-        "evaluators": {"ranks": int("evaluator" in cluster.roles)},
-    }
-    spec = ExperimentSpec.model_validate({**_JOB, **sizes})
+    named = {row.section: {"ranks": 1} for row in ROLES.values() if row.section and row.name in cluster.roles}
+    sizes = {"trainers": {"ranks": trainers}, "actors": {"ranks": 2, "environments": 1}}
+    spec = ExperimentSpec.model_validate({**_JOB, **named, **sizes})
     return make_plan(spec, probe_spaces(spec.environment))
 
 

@@ -8,7 +8,8 @@ from srlhpc.doctor.findings import Finding, fault, ok, warning
 from srlhpc.doctor.limit_rules import limit_findings
 from srlhpc.doctor.slurm_facts import SlurmFacts
 from srlhpc.errors import counted
-from srlhpc.specs.cluster import ROLES, ClusterProfile
+from srlhpc.plan.roles import placed_roles
+from srlhpc.specs.cluster import ClusterProfile
 
 REQUEUE, PREEMPTION = "requeue", "pre-emption"
 
@@ -73,9 +74,7 @@ def partitions_used(facts: SlurmFacts, cluster: ClusterProfile | None) -> list[s
     if cluster is None:
         return list(facts.partitions)
     default = next((name for name, row in facts.partitions.items() if row.get("Default") == "YES"), "")
-    named = [
-        cluster.role(role).partition or default for role in ROLES if role != "coordinator" or role in cluster.roles
-    ]
+    named = [cluster.role(role).partition or default for role in placed_roles(cluster)]
     words = dict.fromkeys(word for name in named for word in name.split(","))
     return [word for word in words if word in facts.partitions]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from srlhpc.data.atomic import write_json
 from srlhpc.errors import UserError
 from srlhpc.launch.mpiexec import find_mpiexec, flavour
+from srlhpc.plan.roles import computing
 from srlhpc.runs.lease import Lease
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.specs.patience import START_SECONDS
@@ -40,9 +41,9 @@ def check_devices(spec: ExperimentSpec, device_folder: Path = Path("/dev")) -> N
     """
     if any(device_folder.glob("nvidia[0-9]*")) or (device_folder / "kfd").exists():
         return
-    for section in ("trainers", "policy_servers"):
-        if getattr(spec, section).device == "cuda":
-            raise UserError(f"{section}.device: is 'cuda', but this machine has no GPU; use 'auto' or 'cpu'")
+    for row, section in computing(spec):
+        if section.device == "cuda":
+            raise UserError(f"{row.section}.device: is 'cuda', but this machine has no GPU; use 'auto' or 'cpu'")
 
 
 def run_attempt(

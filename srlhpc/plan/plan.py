@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from srlhpc.comm.channel import Link, Stream
 from srlhpc.environment import Spaces
+from srlhpc.plan.roles import ROLES, RoleRow
 from srlhpc.specs.experiment import ExperimentSpec
-
-RoleName = Literal["coordinator", "trainer", "policy_server", "evaluator", "actor"]
 
 SERIAL_CHECKPOINT_UPDATES = 50
 """Updates between checkpoints of a serial run whose spec gives only seconds."""
@@ -20,7 +19,8 @@ SERIAL_CHECKPOINT_UPDATES = 50
 class RolePlan:
     """One role. Its address names it in links; several roles may share a rank."""
 
-    name: RoleName
+    name: str
+    """One of `ROLES`."""
     index: int
     address: int
     rank: int
@@ -30,7 +30,11 @@ class RolePlan:
     @property
     def label(self) -> str:
         """For people: `actor-3`, `trainer-default-0`."""
-        return f"trainer-{self.policy}-{self.index}" if self.name == "trainer" else f"{self.name}-{self.index}"
+        return f"{self.name}-{self.policy}-{self.index}" if self.row.per_policy else f"{self.name}-{self.index}"
+
+    @property
+    def row(self) -> RoleRow:
+        return ROLES[self.name]
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,16 @@ class RankPlan:
 
     @property
     def needs_torch(self) -> bool:
-        return any(role.name in ("trainer", "policy_server", "evaluator") for role in self.roles)
+        return any(role.row.needs_torch for role in self.roles)
+
+    @property
+    def needs_environment(self) -> bool:
+        return any(role.row.needs_environment for role in self.roles)
+
+    @property
+    def is_essential(self) -> bool:
+        """Whether its death ends the step."""
+        return self.roles[0].row.is_essential
 
 
 @dataclass(frozen=True)
@@ -85,20 +98,20 @@ class Plan:
         return self.roles[0]
 
     def reporting_role(self, rank: int) -> RolePlan | None:
-        """The role in whose name a rank reports: its first that is not the coordinator."""
-        return next((role for role in self.ranks[rank].roles if role.name != "coordinator"), None)
+        """The role in whose name a rank reports: its first that reports at all; None for the coordinator's alone."""
+        return next((role for role in self.ranks[rank].roles if "reports" in role.row.sends), None)
 
     def addresses(self, rank: int) -> tuple[int, ...]:
         """Addresses of the rank's roles."""
         return tuple(role.address for role in self.ranks[rank].roles)
 
-    def named(self, name: RoleName) -> tuple[RolePlan, ...]:
+    def named(self, name: str) -> tuple[RolePlan, ...]:
         """All roles of that name, in order."""
         return self._by_name.get(name, ())
 
     @cached_property
-    def _by_name(self) -> dict[RoleName, tuple[RolePlan, ...]]:
-        found: dict[RoleName, list[RolePlan]] = {}
+    def _by_name(self) -> dict[str, tuple[RolePlan, ...]]:
+        found: dict[str, list[RolePlan]] = {}
         for role in self.roles:
             found.setdefault(role.name, []).append(role)
         return {name: tuple(roles) for name, roles in found.items()}
@@ -155,17 +168,14 @@ class Plan:
 
     def link(self, stream: Stream, source: RolePlan, destination: RolePlan, group: int = 0, policy: str = "") -> Link:
         """The link of a group and policy, or of a whole role."""
+        _check_sends(source, stream)
         policies = list(self.spec.policies)
         place = policies.index(policy) if policy else 0
         return Link(stream, source.address, destination.address, group % self.spec.actors.ring * len(policies) + place)
 
     def subscribers(self, policy: str) -> tuple[RolePlan, ...]:
         """Roles that act with the policy's parameters."""
-        return tuple(
-            role
-            for role in self.roles
-            if role.name == "evaluator" or (role.name == "policy_server" and role.policy in (None, policy))
-        )
+        return tuple(role for role in self.roles if "pulls" in role.row.sends and role.policy in (None, policy))
 
     def groups_fed(self, sink: RolePlan) -> tuple[tuple[RolePlan, int], ...]:
         """Groups (actor, number) that feed a sink."""
@@ -179,6 +189,7 @@ class Plan:
 
     def pool_link(self, stream: Stream, source: RolePlan, destination: RolePlan) -> Link:
         """A link into a pool that any slot of the receiver takes."""
+        _check_sends(source, stream)
         return Link(stream, source.address, destination.address, 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -197,3 +208,7 @@ class Plan:
             ],
             "notes": list(self.notes),
         }
+
+
+def _check_sends(role: RolePlan, stream: Stream) -> None:
+    assert stream.name.lower() in role.row.sends, f"{role.label} does not send {stream.name}; see plan/roles.py"

@@ -13,11 +13,14 @@ from srlhpc.errors import UserError, counted
 from srlhpc.plan.contract_check import check_contract
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.layouts import block_layout, request_layout
-from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RoleName, RolePlan, Seat
+from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan, Seat
+from srlhpc.plan.roles import ROLES, RoleRow
 from srlhpc.plan.sizes import block_fragments
 from srlhpc.specs.experiment import ExperimentSpec
 
 _MAX_MESSAGE_BYTES = (1 << 31) - 1
+_SERVERS_BESIDE = {"trainer": "trainer", "inline": "actor"}
+"""Roles on whose ranks the policy servers are, by `actors.inference.kind`; else they have their own."""
 
 
 def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> Plan:
@@ -84,41 +87,40 @@ class _RoleList:
         self._serial = serial
         self._ranks = 0
 
-    def add(self, name: RoleName, index: int, policy: str | None = None) -> RolePlan:
+    def add(self, name: str, index: int, policy: str | None = None) -> RolePlan:
         """On a rank of its own, unless the run is serial."""
         role = RolePlan(name, index, len(self.roles), 0 if self._serial else self._ranks, policy)
         self._ranks += 1
         self.roles.append(role)
         return role
 
-    def count(self, name: RoleName) -> int:
+    def count(self, name: str) -> int:
         return sum(role.name == name for role in self.roles)
 
-    def beside(self, other: RolePlan, name: RoleName, index: int, policy: str | None = None) -> None:
+    def beside(self, other: RolePlan, name: str, index: int, policy: str | None = None) -> None:
         """On the rank of another role."""
         self.roles.append(RolePlan(name, index, len(self.roles), other.rank, policy))
 
 
 def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple[RolePlan, ...]:
     trained = [seat.policy for seat in seats if seat.trained]
-    inference = spec.actors.inference.kind
     _check_roles(spec, seats, trained, serial)
+    host = _SERVERS_BESIDE.get(spec.actors.inference.kind)
     roles = _RoleList(serial)
-    roles.add("coordinator", 0)
-    for policy, index in itertools.product(trained, range(spec.trainers.ranks)):
-        trainer = roles.add("trainer", index, policy)
-        if inference == "trainer":
-            roles.beside(trainer, "policy_server", roles.count("policy_server"), policy)
-    if inference == "server":
-        for index in range(spec.policy_servers.ranks):
-            roles.add("policy_server", index)
-    for index in range(spec.evaluators.ranks):
-        roles.add("evaluator", index)
-    for index in range(spec.actors.ranks):
-        actor = roles.add("actor", index)
-        if inference == "inline":
-            roles.beside(actor, "policy_server", index)
+    for row in ROLES.values():
+        if row.name == "policy_server" and host is not None:
+            continue
+        for policy, index in itertools.product(trained if row.per_policy else [None], range(_ranks(row, spec))):
+            role = roles.add(row.name, index, policy)
+            if row.name == host:
+                roles.beside(role, "policy_server", roles.count("policy_server"), policy)
     return tuple(roles.roles)
+
+
+def _ranks(row: RoleRow, spec: ExperimentSpec) -> int:
+    """As many as the role's section says; one if it has none."""
+    section = row.settings(spec)
+    return 1 if section is None else int(section.ranks)
 
 
 def _check_roles(spec: ExperimentSpec, seats: tuple[Seat, ...], trained: list[str], serial: bool) -> None:

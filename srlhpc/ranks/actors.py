@@ -10,20 +10,21 @@ from srlhpc.import_path import load_module
 from srlhpc.plan.layouts import fragment_records, policy_shapes
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.seeds import seed_of
-from srlhpc.ranks.wiring import Wiring
+from srlhpc.ranks.context import RankContext
 from srlhpc.roles.acting.actor import Actor, StepError
 from srlhpc.roles.acting.closing import close, raised
 from srlhpc.roles.acting.group import Group
 from srlhpc.roles.acting.recorder import SeatRecorder
 
 
-def build_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> Actor:
+def build_actor(context: RankContext, role: RolePlan) -> Actor:
     """An actor with its ring; `start` or `load_state` comes next."""
+    plan = context.plan
     where = f"environment {plan.spec.environment.factory} on rank {role.rank} ({role.label})"
     groups: list[Group] = []
     try:
         for place in range(plan.spec.actors.ring):
-            groups.append(_group(plan, role, place, wiring))
+            groups.append(_group(context, role, place))
     except BaseException:
         for group in groups:
             close(group.environment, where)
@@ -31,8 +32,8 @@ def build_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> Actor:
     return Actor(role.label, groups, where=where, episode_summary=episode_summary(plan))
 
 
-def _group(plan: Plan, role: RolePlan, place: int, wiring: Wiring) -> Group:
-    spec = plan.spec
+def _group(context: RankContext, role: RolePlan, place: int) -> Group:
+    plan, spec = context.plan, context.plan.spec
     number = plan.group_number(role, place)
 
     def seed(start: int) -> int:
@@ -48,15 +49,16 @@ def _group(plan: Plan, role: RolePlan, place: int, wiring: Wiring) -> Group:
             f"environment {spec.environment.factory} cannot be built on rank {role.rank} ({role.label}): "
             f"{raised(error)}"
         ) from error
-    seats = {seat.policy: (seat.kind, _recorder(plan, role, number, seat.policy, wiring)) for seat in plan.seats}
+    seats = {seat.policy: (seat.kind, _recorder(context, role, number, seat.policy)) for seat in plan.seats}
     return Group(number, environment, seats, seed)
 
 
-def _recorder(plan: Plan, role: RolePlan, group: int, policy: str, wiring: Wiring) -> SeatRecorder:
+def _recorder(context: RankContext, role: RolePlan, group: int, policy: str) -> SeatRecorder:
+    plan = context.plan
     seat, shapes = plan.seat(policy), policy_shapes(plan, policy)
     return SeatRecorder(
         group,
-        wiring.seat_channels(role, group, policy),
+        context.wiring.seat_channels(role, group, policy),
         agents=seat.agents,
         trained=seat.trained,
         kind_agents=len(shapes.kind.agents),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -13,7 +13,7 @@ from srlhpc.data.atomic import read_json
 from srlhpc.plan.lag_advice import lag_advice
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.plan import Plan
-from srlhpc.ranks.wiring import Wiring
+from srlhpc.ranks.context import RankContext
 from srlhpc.roles.checkpoint_parts import PartReceiver
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.coordinator import Coordinator, CoordinatorFiles
@@ -24,7 +24,6 @@ from srlhpc.roles.coordinating.run_files import RunFiles, cut_metrics
 from srlhpc.roles.reporter import Reporter
 from srlhpc.roles.role import Role
 from srlhpc.runs.checkpoints import checkpoint_folder
-from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS
 
 REPORT_SECONDS = 0.25
@@ -33,17 +32,10 @@ _RANKS_PER_SECOND = 2000.0
 """Reports that the coordinator takes without becoming busy; more ranks report less often."""
 
 
-def build_coordinator(
-    plan: Plan,
-    wiring: Wiring,
-    paths: RunPaths,
-    attempt: AttemptPaths,
-    *,
-    restored: Mapping[str, Any] | None,
-    roles_state: Callable[[], dict[str, Any]] | None = None,
-) -> Coordinator:
+def build_coordinator(context: RankContext, roles_state: Callable[[], dict[str, Any]] | None = None) -> Coordinator:
     """The coordinator; `roles_state` gives the state of all roles in a serial run."""
-    spec = plan.spec
+    plan, wiring, paths, attempt = context.plan, context.wiring, context.paths, context.attempt
+    restored, spec = context.restored, plan.spec
     now = time.monotonic()
     meta = (restored or {}).get("meta", {})
     progress = Progress(
@@ -104,11 +96,12 @@ def _records(plan: Plan, now: float) -> list[RankRecord]:
     ]
 
 
-def build_reporter(plan: Plan, rank: int, roles: Sequence[Role], wiring: Wiring) -> Reporter:
-    """The reporter of one rank."""
+def build_reporter(context: RankContext, roles: Sequence[Role]) -> Reporter:
+    """The reporter of the rank."""
+    plan, rank = context.plan, context.here.rank
     reporting_role = plan.reporting_role(rank)
     assert reporting_role is not None
-    reports, commands = wiring.reporter_ends(reporting_role)
+    reports, commands = context.wiring.reporter_ends(reporting_role)
     interval = max(REPORT_SECONDS, len(plan.ranks) / _RANKS_PER_SECOND)
     return Reporter(
         rank,

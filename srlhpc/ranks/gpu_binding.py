@@ -12,6 +12,7 @@ from pathlib import Path
 
 from srlhpc.errors import ClusterError, counted
 from srlhpc.plan.plan import Plan, RankPlan
+from srlhpc.plan.roles import computing
 from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.gpu_shares import gpu_places, gpus_of_node
 
@@ -133,7 +134,7 @@ def gpus_of_rank(
 
 
 def _computes_on_gpu(plan: Plan, rank: RankPlan) -> bool:
-    devices = {"trainer": plan.spec.trainers.device, "policy_server": plan.spec.policy_servers.device}
+    devices = {row.name: section.device for row, section in computing(plan.spec)}
     return any(devices.get(role.name, "cpu") != "cpu" for role in rank.roles)
 
 

@@ -12,8 +12,9 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from srlhpc.comm.inproc import InProcessTransport
@@ -27,14 +28,14 @@ from srlhpc.comm.mpi.world import (
     join_world,
 )
 from srlhpc.comm.node.links import share_links
-from srlhpc.comm.parameters import ParameterSource
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.atomic import read_json
 from srlhpc.errors import ClusterError, UserError
 from srlhpc.plan.layouts import digest
 from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.plan.seeds import seed_of
-from srlhpc.ranks.actors import build_actor
+from srlhpc.ranks.building import build_roles
+from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.coordinator import build_coordinator, build_reporter, library_versions
 from srlhpc.ranks.global_generators import seed_generators
 from srlhpc.ranks.gpu_binding import GpuError, bind, device_files, gpus_of_rank, visible_gpus
@@ -44,7 +45,7 @@ from srlhpc.ranks.inputs import read_plan, read_restored
 from srlhpc.ranks.malloc import keep_freed_memory
 from srlhpc.ranks.pulse import Pulse
 from srlhpc.ranks.standing_by import stand_by
-from srlhpc.ranks.wiring import Wiring, inference_rows
+from srlhpc.ranks.wiring import inference_rows
 from srlhpc.roles.acting.actor import Actor, StepError
 from srlhpc.roles.coordinating.coordinator import StepLostError
 from srlhpc.roles.role import IDLE, INFERENCE, STREAM, Backoff, Role, run_roles
@@ -98,7 +99,9 @@ def main(arguments: Sequence[str]) -> int:
             world.require_equal({"spec and layouts": digest(plan), **library_versions()}, patience)
             if stands_by:
                 stand_by(plan, here, world, attempt, patience)
-            limit = _work(plan, here, world, paths, attempt, patience, roles)
+            with closing(_transport(plan, here, world, patience)) as transport:
+                context = RankContext(plan, here, paths, attempt, transport, world)
+                some_are_lost = _coordinate(context) if here.rank == 0 else _play(context, roles)
     except StepLostError as error:
         log.error("%s", error)
         abort(1)
@@ -107,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
         for role in roles:
             role.close_environments()
         os._exit(1)
-    finalize_or_exit(world, limit)
+    finalize_or_exit(world, FINALIZE_SECONDS_WITHOUT_ALL if some_are_lost else FINALIZE_SECONDS)
     return 0
 
 
@@ -117,63 +120,38 @@ def _kept_signals() -> dict[int, Handler]:
     return {name: handler for name in names if (handler := signal.getsignal(name)) is not None}
 
 
-def _work(
-    plan: Plan,
-    here: RankPlan,
-    world: MpiWorld,
-    paths: RunPaths,
-    attempt: AttemptPaths,
-    patience: float,
-    roles: list[Role],
-) -> float:
-    """Plays the rank's roles to the end; returns how long to wait for the other ranks to leave MPI.
-
-    `roles` takes those that have environments, for whoever has to close them if this raises.
-    """
+def _transport(plan: Plan, here: RankPlan, world: MpiWorld, patience: float) -> RankTransport:
+    """What carries this rank's messages; called on all ranks at once."""
     rank_of = {role.address: role.rank for role in plan.roles}
     neighbours = {rank for rank, node in enumerate(world.nodes) if node == world.node}
     on_node = share_links(world, rank_of, inference_rows(plan, neighbours), patience)
-    transport = RankTransport(here.rank, rank_of, InProcessTransport(), MpiTransport(world.comm, rank_of), on_node)
-    try:
-        if here.rank == 0:
-            some_are_lost = _coordinate(plan, transport, paths, attempt)
-        else:
-            some_are_lost = _play(plan, here, world, transport, paths, attempt, roles)
-    finally:
-        transport.close()
-    return FINALIZE_SECONDS_WITHOUT_ALL if some_are_lost else FINALIZE_SECONDS
+    return RankTransport(here.rank, rank_of, InProcessTransport(), MpiTransport(world.comm, rank_of), on_node)
 
 
-def _coordinate(plan: Plan, transport: RankTransport, paths: RunPaths, attempt: AttemptPaths) -> bool:
+def _coordinate(context: RankContext) -> bool:
     """Rank 0; returns whether any rank was lost."""
-    restored = read_restored(paths, attempt)
-    coordinator = build_coordinator(plan, Wiring(plan, transport), paths, attempt, restored=restored)
+    coordinator = build_coordinator(replace(context, restored=read_restored(context.paths, context.attempt)))
     run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
     coordinator.close()
     return coordinator.has_lost_ranks
 
 
-def _play(
-    plan: Plan,
-    here: RankPlan,
-    world: MpiWorld,
-    transport: RankTransport,
-    paths: RunPaths,
-    attempt: AttemptPaths,
-    roles: list[Role],
-) -> bool:
-    """Every other rank; returns whether any rank was lost."""
-    wiring = Wiring(plan, transport)
-    seed_generators(seed_of(plan.spec.seed, "building", here.rank, attempt.number - 1))
-    for role in _roles(plan, here, world, wiring, transport, paths, attempt):
+def _play(context: RankContext, roles: list[Role]) -> bool:
+    """Every other rank; returns whether any rank was lost.
+
+    `roles` takes those that have environments, for the caller to close them if this raises.
+    """
+    here, attempt, seed = context.here, context.attempt, context.plan.spec.seed
+    seed_generators(seed_of(seed, "building", here.rank, context.restart))
+    for role in build_roles(context):
         roles.append(role)
     # After building, which may have loaded torch or moved a generator, so that all begin to play from their own.
-    seed_generators(seed_of(plan.spec.seed, "playing", here.rank, attempt.number - 1))
+    seed_generators(seed_of(seed, "playing", here.rank, context.restart))
     restore_signals()
     for role in roles:
         if isinstance(role, Actor):
-            role.start(attempt.number - 1)
-    reporter = build_reporter(plan, here.rank, roles, wiring)
+            role.start(context.restart)
+    reporter = build_reporter(context, roles)
     log.info("up on %s, pid %d, GPUs: %s", socket.gethostname(), os.getpid(), ", ".join(_gpus()) or "none")
     pulse = Pulse(attempt.pulse(here.rank))
     pulse.start()
@@ -188,36 +166,8 @@ def _play(
     return bool(reporter.dead)
 
 
-def _roles(
-    plan: Plan,
-    here: RankPlan,
-    world: MpiWorld,
-    wiring: Wiring,
-    transport: RankTransport,
-    paths: RunPaths,
-    attempt: AttemptPaths,
-) -> Iterator[Role]:
-    """One after the other, so that those that are made are known if the next cannot be."""
-    restart = attempt.number - 1
-    sources: dict[str, ParameterSource] = {}
-    if any(role.name == "trainer" for role in here.roles):
-        from srlhpc.ranks.trainers import Trainers
-
-        restored = read_restored(paths, attempt)
-        trainers = Trainers(plan, wiring, transport, world, restored=restored, sources=sources)
-        yield from (trainers.trainer(role) for role in here.roles if role.name == "trainer")
-    if here.needs_torch:
-        from srlhpc.ranks.serving import Serving
-
-        serving = Serving(plan, wiring, transport, world, sources=sources, restart=restart)
-        makers = {"policy_server": serving.policy_server, "evaluator": serving.evaluator}
-        yield from (makers[role.name](role) for role in here.roles if role.name in makers)
-    yield from (build_actor(plan, role, wiring) for role in here.roles if role.name == "actor")
-
-
 def _backoff(here: RankPlan) -> Backoff:
-    names = {role.name for role in here.roles}
-    return STREAM if names == {"trainer"} else INFERENCE
+    return INFERENCE if any(role.row.answers for role in here.roles) else STREAM
 
 
 def _bind_gpus(plan: Plan, rank: int, paths: RunPaths) -> None:

@@ -15,21 +15,20 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from srlhpc.comm.inproc import InProcessTransport
-from srlhpc.comm.parameters import ParameterSource
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.layout import Layout
 from srlhpc.plan.layouts import block_layout, request_layout
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.actors import build_actor
+from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.coordinator import build_coordinator, build_reporter
 from srlhpc.ranks.global_generators import load_generators, save_generators, seed_generators
 from srlhpc.ranks.guarded_signals import restore as restore_signals
 from srlhpc.ranks.inputs import read_plan, read_restored
 from srlhpc.ranks.serial_pause import SerialPause
-from srlhpc.ranks.serving import Serving
-from srlhpc.ranks.trainers import Trainers
-from srlhpc.ranks.wiring import Wiring
+from srlhpc.ranks.serving import build_evaluator, build_policy_server
+from srlhpc.ranks.trainers import build_trainer
 from srlhpc.roles.acting.actor import Actor
 from srlhpc.roles.coordinating.coordinator import Coordinator
 from srlhpc.roles.role import INFERENCE, Role, run_roles
@@ -51,17 +50,14 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     restored = read_restored(paths, attempt)
     rank_of = {role.address: 0 for role in plan.roles}
     transport = RankTransport(0, rank_of, InProcessTransport(), None)
-    wiring = Wiring(plan, transport)
+    context = RankContext(plan, plan.ranks[0], paths, attempt, transport, restored=restored)
     seed, updates = plan.spec.seed, int(restored["meta"]["updates"]) if restored is not None else 0
     seed_generators(seed_of(seed, "building", 0, updates))
-    sources: dict[str, ParameterSource] = {}
-    training = Trainers(plan, wiring, transport, None, restored=restored, sources=sources)
-    serving = Serving(plan, wiring, transport, None, sources=sources, restart=0)
-    trainers = [training.trainer(role) for role in plan.named("trainer")]
-    servers = [serving.policy_server(role) for role in plan.named("policy_server")]
+    trainers = [build_trainer(context, role) for role in plan.named("trainer")]
+    servers = [build_policy_server(context, role) for role in plan.named("policy_server")]
     with ExitStack() as environments:
-        evaluators = _built(plan.named("evaluator"), serving.evaluator, environments)
-        actors = _built(plan.named("actor"), lambda role: build_actor(plan, role, wiring), environments)
+        evaluators = _built(context, plan.named("evaluator"), build_evaluator, environments)
+        actors = _built(context, plan.named("actor"), build_actor, environments)
         exact = len(plan.trained_policies) == 1 and actors[0].can_save
         if not exact:
             log.warning("%s", _why_not_exact(plan))
@@ -69,15 +65,11 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
         seed_generators(seed_of(seed, "playing", 0, updates))
         _begin(actors, servers, trainers, restored, arrangement, exact)
         coordinator = build_coordinator(
-            plan,
-            wiring,
-            paths,
-            attempt,
-            restored=restored,
+            context,
             roles_state=lambda: {"arrangement": arrangement, **_roles_state(actors, servers, trainers, exact)},
         )
         roles: list[Role] = [*actors, *servers, *trainers, *evaluators]
-        reporter = build_reporter(plan, 0, roles, wiring)
+        reporter = build_reporter(context, roles)
         pause = SerialPause(roles, attempt)
         run_roles([reporter, *roles, coordinator], INFERENCE, keep_going=lambda: _goes_on(coordinator), sleep=pause)
         environments.pop_all()
@@ -85,11 +77,16 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
         role.close()
 
 
-def _built(planned: Iterable[RolePlan], build: Callable[[RolePlan], _R], environments: ExitStack) -> list[_R]:
+def _built(
+    context: RankContext,
+    planned: Iterable[RolePlan],
+    build: Callable[[RankContext, RolePlan], _R],
+    environments: ExitStack,
+) -> list[_R]:
     """The roles; if the run fails, their environments are closed."""
     built = []
     for role in planned:
-        built.append(build(role))
+        built.append(build(context, role))
         environments.callback(built[-1].close_environments)
     return built
 

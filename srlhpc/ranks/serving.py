@@ -6,12 +6,10 @@ Ranks that only act load nothing of learning: no rule, optimiser, process group 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 import torch
 
-from srlhpc.comm.channel import Stream, Transport
-from srlhpc.comm.mpi.world import MpiWorld
+from srlhpc.comm.channel import Stream
 from srlhpc.comm.node.parameters import SharedSubscription, Succession
 from srlhpc.comm.node.window import share_on_node
 from srlhpc.comm.parameters import (
@@ -19,47 +17,39 @@ from srlhpc.comm.parameters import (
     SUBSCRIPTION_SLOTS,
     LinkSubscription,
     LocalSubscription,
-    ParameterSource,
     ParameterSubscription,
     parameter_layout,
 )
 from srlhpc.import_path import load_module
 from srlhpc.plan.layouts import policy_shapes
-from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.policies.policy import vector_size
 from srlhpc.ranks.actors import episode_summary
+from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
 from srlhpc.ranks.global_generators import OwnGenerators
 from srlhpc.ranks.policies import build_policy
-from srlhpc.ranks.wiring import Wiring
 from srlhpc.roles.acting.evaluator import Evaluator, Player
 from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
 
 LEADER_PATIENCE_SECONDS = 30.0
 
 
+def build_policy_server(context: RankContext, role: RolePlan) -> PolicyServer:
+    return Serving(context).policy_server(role)
+
+
+def build_evaluator(context: RankContext, role: RolePlan) -> Evaluator:
+    return Serving(context).evaluator(role)
+
+
 class Serving:
-    """The policy servers and evaluators of one rank.
+    """The policy servers and evaluators of one rank."""
 
-    Args:
-        world: None in a serial run.
-        sources: parameters of the policies whose first trainer is on this rank; they are read directly.
-        restart: how often the run was started before without exact state; part of the seeds that may differ.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        wiring: Wiring,
-        transport: Transport,
-        world: MpiWorld | None,
-        *,
-        sources: Mapping[str, ParameterSource],
-        restart: int,
-    ) -> None:
-        self._plan, self._wiring, self._transport, self._world = plan, wiring, transport, world
-        self._sources, self._restart = sources, restart
+    def __init__(self, context: RankContext) -> None:
+        self._plan, self._wiring, self._transport = context.plan, context.wiring, context.transport
+        self._world, self._sources, self._restart = context.world, context.sources, context.restart
 
     def policy_server(self, role: RolePlan) -> PolicyServer:
         plan = self._plan

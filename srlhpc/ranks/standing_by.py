@@ -65,7 +65,7 @@ def load(plan: Plan, here: RankPlan) -> None:
         for policy in spec.policies.values():
             load_module(policy.network.kind, "srlhpc.policies")
             load_module(policy.algorithm.kind, "srlhpc.algorithms")
-    if any(role.name in ("actor", "evaluator") for role in here.roles):
+    if here.needs_environment:
         load_module(spec.environment.factory, "envs")
 
 

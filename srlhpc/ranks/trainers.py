@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from srlhpc.algorithms.algorithm import Algorithm, Context
-from srlhpc.comm.channel import Stream, Transport
-from srlhpc.comm.mpi.world import MpiWorld
+from srlhpc.comm.channel import Stream
 from srlhpc.comm.parameters import (
     PULL_LAYOUT,
     ParameterSource,
@@ -20,14 +19,14 @@ from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
 from srlhpc.plan.layouts import block_layout, policy_shapes
-from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan
+from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, RolePlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.plan.sizes import batch_blocks, block_fragments
 from srlhpc.policies.policy import Policy, vector_size
+from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
 from srlhpc.ranks.policies import build_policy, build_trained
 from srlhpc.ranks.torch_precision import enable_cudnn_benchmark
-from srlhpc.ranks.wiring import Wiring
 from srlhpc.roles.checkpoint_parts import PartSender, slots_of
 from srlhpc.roles.training.batches import Batches
 from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, load_part, part_tensors
@@ -37,27 +36,16 @@ from srlhpc.roles.training.staging import Staging
 from srlhpc.roles.training.trainer import Trainer, TrainerSettings
 
 
+def build_trainer(context: RankContext, role: RolePlan) -> Trainer:
+    return Trainers(context).trainer(role)
+
+
 class Trainers:
-    """The trainers of one rank. Make them before those who act: `sources` then has what these read directly.
+    """The trainers of one rank. Make them before those who act, who read the context's `sources` directly."""
 
-    Args:
-        world: None in a serial run.
-        restored: the checkpoint's tree that this attempt goes on from, or None.
-        sources: takes the parameters of each policy that is published here.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        wiring: Wiring,
-        transport: Transport,
-        world: MpiWorld | None,
-        *,
-        restored: Mapping[str, Any] | None,
-        sources: dict[str, ParameterSource],
-    ) -> None:
-        self._plan, self._wiring, self._transport, self._world = plan, wiring, transport, world
-        self._restored, self._sources = restored, sources
+    def __init__(self, context: RankContext) -> None:
+        self._plan, self._wiring, self._transport = context.plan, context.wiring, context.transport
+        self._world, self._restored, self._sources = context.world, context.restored, context.sources
 
     def _source(self, name: str, trainer: RolePlan, size: int) -> ParameterSource:
         plan = self._plan

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.plan import Plan, RankPlan
+from srlhpc.plan.roles import computing, placed_roles
 from srlhpc.plan.sizes import batches_bytes
 from srlhpc.slurm.gpu_shares import gpus_of_node
 from srlhpc.specs.cluster import ClusterProfile, PartitionFacts, RoleResources
-from srlhpc.specs.experiment import ExperimentSpec, PolicyServersSpec, TrainersSpec
+from srlhpc.specs.experiment import ExperimentSpec
 
 Option = str | int | bool
 _NO_GPUS = ""
@@ -150,7 +151,7 @@ def allocate(plan: Plan, cluster: ClusterProfile, time_minutes: int) -> Allocati
     """
     _check_trainers_memory(plan, cluster)
     placed = [_place(rank, plan.spec, cluster) for rank in plan.ranks]
-    if "coordinator" not in cluster.roles and len(placed) > 1:
+    if placed[0].role not in placed_roles(cluster) and len(placed) > 1:
         own = {"gpus_per_rank": 0.0, "memory_mb_per_rank": placed[0].wants.memory_mb_per_rank, "ranks_per_node": None}
         placed[0] = placed[0]._replace(wants=placed[1].wants.model_copy(update=own))
     _check_time(cluster, time_minutes, [entry.wants.partition for entry in placed])
@@ -225,23 +226,20 @@ def _check_trainers_memory(plan: Plan, cluster: ClusterProfile) -> None:
 def _place(rank: RankPlan, spec: ExperimentSpec, cluster: ClusterProfile) -> _Placed:
     role = rank.roles[0].name
     wants = cluster.role(role)
-    sections: dict[str, TrainersSpec | PolicyServersSpec] = {
-        "trainer": spec.trainers,
-        "policy_server": spec.policy_servers,
-    }
-    own = {name: sections[name] for name in (each.name for each in rank.roles) if name in sections}
-    threads = max((section.threads for section in own.values()), default=1)
+    names = {each.name for each in rank.roles}
+    own = [(row, section) for row, section in computing(spec) if row.name in names]
+    threads = max((section.threads for _, section in own), default=1)
     cpus = threads if wants.cpus_per_rank is None else wants.cpus_per_rank
     if cpus < threads:
         raise UserError(
             f"roles.{role}.cpus_per_rank: is {cpus}, but the job gives {rank.label} {threads} threads; "
             "raise it, leave it out, or lower `threads` in the job"
         )
-    for name, section in own.items():
+    for row, section in own:
         if section.device == "cuda" and not wants.gpus_per_rank:
             raise UserError(
-                f"roles.{role}.gpus_per_rank: is 0, but the job's {name}s.device is 'cuda'; "
-                f"give {role} a GPU in the profile, or set {name}s.device to auto or cpu"
+                f"roles.{role}.gpus_per_rank: is 0, but the job's {row.section}.device is 'cuda'; "
+                f"give {role} a GPU in the profile, or set {row.section}.device to auto or cpu"
             )
     return _Placed(rank, role, wants, cpus)
 
