@@ -57,6 +57,20 @@ class Batch:
     """False: an earlier update learnt from the same batch (`batch.uses`)."""
 
 
+@dataclass(frozen=True)
+class Update:
+    """What one update brought."""
+
+    metrics: Mapping[str, float]
+    """Name to number, equal on all trainers."""
+    feedback: Tensor | None = None
+    """float32 `[B]`: what the rule says of each row of this trainer's batch, such as a priority; only of rules that
+    declare it (`Needs.gives_feedback`)."""
+    publishes: bool = True
+    """Whether policy servers shall act with the new parameters, equal on all trainers. An update that is not published
+    counts as a version all the same, with which nobody acts."""
+
+
 class Reducer(Protocol):
     """Sums over the policy's trainers; one trainer sums over itself."""
 
@@ -86,12 +100,11 @@ class Algorithm(ABC):
     """One learning rule with its optimiser."""
 
     @abstractmethod
-    def update(self, batch: Batch) -> Generator[None, None, dict[str, float]]:
+    def update(self, batch: Batch) -> Generator[None, None, Update]:
         """Learns from one batch; yields at least once between minibatches and while other trainers are awaited.
 
-        Collective calls are the same in number and order on all trainers, whatever the data. Returns metrics
-        (name to number), equal on all trainers. Normaliser statistics take in the batch after the last epoch of its
-        first use.
+        Collective calls are the same in number and order on all trainers, whatever the data. Normaliser statistics take
+        in the batch after the last epoch of its first use.
 
         Raises:
             DivergedError: the loss or the gradient norm is not finite on any trainer.

@@ -46,6 +46,8 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
         except UserError as error:
             raise UserError(f"policies.{seat.policy}.network: {error}") from None
         _check_message_sizes(plan, seat.policy)
+    for policy in plan.trained_policies:
+        _check_feedback(plan, policy)
     return plan
 
 
@@ -161,6 +163,15 @@ def _lag_notes(plan: Plan) -> Iterator[str]:
             "beyond the limit of the policy lag, and those that become older than max_policy_lag are dropped"
             f"{'; with several trainers the run may pause for seconds' if plan.spec.trainers.ranks > 1 else ''}; "
             "choose batch.fragment_steps so that the longer is a multiple of the shorter"
+        )
+
+
+def _check_feedback(plan: Plan, policy: str) -> None:
+    algorithm = plan.spec.policies[policy].algorithm
+    if algorithm.needs(plan.spaces.kind(plan.seat(policy).kind)).gives_feedback:
+        raise UserError(
+            f"policies.{policy}.algorithm: {algorithm.kind} gives feedback on the rows of a batch, such as priorities, "
+            "but every batch is made of fresh blocks, which are not drawn by it; choose an algorithm that gives none"
         )
 
 

@@ -29,6 +29,7 @@ from srlhpc.ranks.policies import build_policy, build_trained
 from srlhpc.ranks.torch_precision import enable_cudnn_benchmark
 from srlhpc.roles.checkpoint_parts import PartSender, slots_of
 from srlhpc.roles.training.batches import Batches
+from srlhpc.roles.training.block_queue import BlockQueue
 from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, load_part, part_tensors
 from srlhpc.roles.training.copy_stream import PartCopy, copy_stream_to
 from srlhpc.roles.training.grants import LagLimiter
@@ -82,20 +83,27 @@ class Trainers:
         if self._restored is not None:
             counters = load_part(self._part(name), policy, algorithm)
         first = role.index == 0
+        batches = BlockQueue(
+            self._wiring.blocks(role),
+            self._batches(name, device),
+            self._lag_limiter(role) if needs_grants(plan, name) else None,
+            counters,
+            trainers=reducer.trainers,
+            feeders={actor.address for actor, _ in plan.groups_fed(role)},
+            burn_in=spec.batch.burn_in_steps,
+            prefetch=plan.spec.trainers.prefetch,
+        )
         return Trainer(
             role.label,
             self._settings(name),
             policy,
             algorithm,
             reducer,
-            self._wiring.blocks(role),
-            self._batches(name, device),
-            source=self._source(name, role, vector_size(policy)) if first else None,
+            batches,
+            publisher=self._source(name, role, vector_size(policy)) if first else None,
             parts=self._part_sender(role, policy, algorithm) if first else None,
             part_copy=self._part_copy(policy, algorithm, device) if first else None,
-            lag_limiter=self._lag_limiter(role) if needs_grants(plan, name) else None,
             counters=counters,
-            feeders={actor.address for actor, _ in plan.groups_fed(role)},
         )
 
     def _part_sender(self, role: RolePlan, policy: Policy, algorithm: Algorithm) -> PartSender:
@@ -132,8 +140,6 @@ class Trainers:
         every = spec.checkpoint.every_updates or (SERIAL_CHECKPOINT_UPDATES if plan.serial else None)
         return TrainerSettings(
             policy=name,
-            burn_in=spec.policies[name].batch.burn_in_steps,
-            prefetch=spec.trainers.prefetch,
             stop_steps=spec.stop.steps if leads else None,
             stop_updates=spec.stop.updates if leads else None,
             checkpoint_updates=every if leads else None,

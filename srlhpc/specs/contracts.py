@@ -61,3 +61,5 @@ class Needs:
     """Outputs of acting that travel with every record: name to shape and dtype for one agent."""
     columns: tuple[RecordColumn, ...] = ()
     """Further arrays of every record."""
+    gives_feedback: bool = False
+    """Whether an update says something of each row of its batch, such as a priority, to whatever drew the rows."""

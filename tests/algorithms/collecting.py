@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Batch, Context, Reducer
+from srlhpc.algorithms.algorithm import Batch, Context, Reducer, Update
 from srlhpc.environment import Environment, Kind, KindStep
 from srlhpc.policies.policy import Policy
-
-_R = TypeVar("_R")
 
 
 class OwnSum:
@@ -70,25 +68,26 @@ def moved(batch: Batch, device: torch.device) -> Batch:
     return Batch(**{name: each(value) for name, value in vars(batch).items()})
 
 
-def finish(generator: Generator[None, None, _R]) -> _R:
-    """Runs an update to its end."""
+def finish(generator: Generator[None, None, Update]) -> Mapping[str, float]:
+    """Runs an update to its end; returns its metrics."""
     while True:
         try:
             next(generator)
         except StopIteration as stop:
-            return stop.value
+            update: Update = stop.value
+            return update.metrics
 
 
-def finish_together(generators: list[Generator[None, None, _R]]) -> list[_R]:
-    """Runs the updates of several trainers in turn, a step each."""
-    results: dict[int, _R] = {}
+def finish_together(generators: list[Generator[None, None, Update]]) -> list[Mapping[str, float]]:
+    """Runs the updates of several trainers in turn, a step each; returns their metrics."""
+    results: dict[int, Mapping[str, float]] = {}
     while len(results) < len(generators):
         for index, generator in enumerate(generators):
             if index not in results:
                 try:
                     next(generator)
                 except StopIteration as stop:
-                    results[index] = stop.value
+                    results[index] = stop.value.metrics
     return [results[index] for index in range(len(generators))]
 
 

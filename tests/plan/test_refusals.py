@@ -88,6 +88,12 @@ def test_image_network_without_images_is_refused() -> None:
         planned(network={"kind": "nature_cnn"})
 
 
+def test_algorithm_whose_feedback_nobody_takes_is_refused() -> None:
+    text = r"policies.default.algorithm: tests.plan.wanting gives feedback .* choose an algorithm that gives none"
+    with pytest.raises(UserError, match=text):
+        planned(algorithm={"kind": "tests.plan.wanting", "feedback": True})
+
+
 def test_settings_that_have_no_effect_are_noted() -> None:
     (note,) = planned(actors=actors("inline"), policy_servers={"ranks": 2}).notes
     assert "policy_servers is not used: with actors.inference.kind inline" in note

@@ -13,9 +13,11 @@ class Settings(AlgorithmSettings):
     contract: str = ACTOR_CRITIC
     outputs: dict[str, tuple[int, ...]] = {}
     """Name to the shape of float32 numbers."""
+    feedback: bool = False
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
-        return Needs(self.contract, {name: ArraySpec(shape, "float32") for name, shape in self.outputs.items()})
+        outputs = {name: ArraySpec(shape, "float32") for name, shape in self.outputs.items()}
+        return Needs(self.contract, outputs, gives_feedback=self.feedback)
 
 
 def build(settings: Settings, policy: object, context: object) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.rl.returns import gae
 from tests.rules.advantage import Settings
@@ -21,7 +21,7 @@ class Advantage(Algorithm):
         self._settings, self._trained, self._context = settings, trained, context
         self._optimizer = FlatAdam(trained, epsilon=1e-5)
 
-    def update(self, batch: Batch) -> Generator[None, None, dict[str, float]]:
+    def update(self, batch: Batch) -> Generator[None, None, Update]:
         assert batch.outputs == {}
         steps = len(batch.rewards)
         values = self._trained.values(batch.observations).view(steps + 1, -1)
@@ -45,7 +45,7 @@ class Advantage(Algorithm):
         yield
         yield from self._context.reducer.sum(gradients)
         self._optimizer.step(self._settings.learning_rate, gradients.norm(), 0.5)
-        return {"loss": loss.item()}
+        return Update({"loss": loss.item()})
 
     def state(self) -> Mapping[str, Tensor]:
         return self._optimizer.state() | self._critic()

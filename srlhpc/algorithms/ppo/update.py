@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
@@ -49,10 +49,10 @@ class Ppo(Algorithm):
         self._context = context
         self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
 
-    def update(self, batch: Batch) -> Generator[None, None, dict[str, float]]:
+    def update(self, batch: Batch) -> Generator[None, None, Update]:
         before, statistics = self._optimizer.snapshot(), [buffer.clone() for buffer in self._policy.buffers()]
         try:
-            return (yield from self._update(batch))
+            return Update((yield from self._update(batch)))
         except DivergedError:
             self._optimizer.restore(before)
             for buffer, earlier in zip(self._policy.buffers(), statistics, strict=True):

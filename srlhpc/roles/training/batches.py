@@ -71,10 +71,11 @@ class Batches:
     @property
     def next(self) -> Staging:
         """What the next update learns from, once it is full."""
-        return self.gathered if self._begins_new else self._best.staging
+        return self.gathered if self.begins_new else self._best.staging
 
     @property
-    def _begins_new(self) -> bool:
+    def begins_new(self) -> bool:
+        """Whether the next update is the first of its batch."""
         return self._takes_new or not self._kept
 
     @property
@@ -101,7 +102,7 @@ class Batches:
     def begin(self) -> bool:
         """Makes `trained` what the next update learns from; true if that is its first use."""
         self.trained = self.next
-        if not self._begins_new:
+        if not self.begins_new:
             return False
         self._kept.append(_Kept(self.trained, self._uses))
         if len(self._kept) > self._room:
@@ -120,7 +121,7 @@ class Batches:
 
     def drop_stale(self) -> int:
         """Gives up the batch of the next update; returns the fragments that were never used."""
-        if not self._begins_new:
+        if not self.begins_new:
             self._drop(self._best)
             return 0
         self.gathered.clear()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from srlhpc.errors import ClusterError
+from srlhpc.errors import ClusterError, UserError
 from srlhpc.roles.training.checkpoint_part import load_part
-from srlhpc.roles.training.trainer import MOST_EVENTS
+from srlhpc.roles.training.update_events import MOST_EVENTS
 from tests.roles.counting_policy import CountingPolicy
 from tests.roles.training.trainer_setup import BLOCKS, LAYOUT, A, E, FakeAlgorithm, LockStep, T, Training
 
@@ -81,6 +81,39 @@ def test_new_parameters_are_published_after_every_update_and_at_the_start() -> N
     full(training)
     training.poll()
     assert training.source.version == 1
+
+
+def test_update_that_is_not_published_is_a_version_with_which_nobody_acts() -> None:
+    training = Training(strict=True, max_policy_lag=3)
+    training.algorithm.publishes = lambda update: update % 2 == 0
+    seen = []
+    for _ in range(4):
+        full(training)
+        training.poll()
+        assert training.source is not None
+        seen.append((training.trainer.version, training.source.version))
+        training.ask(0)
+        training.poll()
+        seen[-1] += (training.granted(0),)
+    assert seen == [(1, 0, 0), (2, 2, 2), (3, 2, 2), (4, 4, 4)]
+
+
+def test_feedback_goes_to_the_source_of_the_batch() -> None:
+    training = Training(prioritised=True)
+    training.algorithm.feedback = lambda batch: batch.rewards.sum(0)
+    full(training)
+    training.poll()
+    (batch,), (feedback,) = training.algorithm.batches, training.feedback
+    assert feedback is not None
+    assert torch.equal(feedback, batch.rewards.sum(0))
+
+
+def test_feedback_that_nobody_takes_is_an_error() -> None:
+    training = Training()
+    training.algorithm.feedback = lambda batch: batch.rewards.sum(0)
+    full(training)
+    with pytest.raises(UserError, match="feedback, but fresh batches are not drawn by it"):
+        training.poll()
 
 
 def test_blocks_of_the_next_batch_are_gathered_while_one_is_trained() -> None:
@@ -531,11 +564,18 @@ def test_stopping_trainer_needs_no_actors() -> None:
     assert training.trainer.is_done
 
 
+def handed_over(training: Training) -> dict[str, Any]:
+    training.obey(checkpoint=1)
+    training.poll()
+    _, part = training.part() or (0, {})
+    return part
+
+
 def test_part_that_was_put_back_gives_the_same_part_again() -> None:
     training = Training()
     full(training)
     training.poll()
-    part = training.trainer.part()
+    part = handed_over(training)
     policy = CountingPolicy()
 
     class Optimiser(FakeAlgorithm):
@@ -550,7 +590,7 @@ def test_part_that_was_put_back_gives_the_same_part_again() -> None:
 
 
 def test_part_of_another_network_is_refused() -> None:
-    part = Training().trainer.part()
+    part = handed_over(Training())
     part["parameters"]["other"] = part["parameters"].pop("weight")
     policy = CountingPolicy()
     with pytest.raises(ValueError, match="do not fit the network"):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Update
 from srlhpc.comm.channel import Link, Stream
 from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.parameters import ParameterSource
@@ -19,11 +19,13 @@ from srlhpc.data.blocks import BlockHeader, PolicyShapes, block_layout
 from srlhpc.environment import ArraySpec
 from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender
 from srlhpc.roles.training.batches import Batches
+from srlhpc.roles.training.block_queue import BlockQueue
 from srlhpc.roles.training.checkpoint_part import Counters, part_tensors
+from srlhpc.roles.training.collaborators import AgreeingReducer
 from srlhpc.roles.training.copy_stream import CopyStream, PartCopy
 from srlhpc.roles.training.grants import LagLimiter
 from srlhpc.roles.training.staging import Staging
-from srlhpc.roles.training.trainer import AgreeingReducer, Trainer, TrainerSettings
+from srlhpc.roles.training.trainer import Trainer, TrainerSettings
 from tests.roles.counting_policy import KIND, CountingPolicy
 
 T, E, A, BLOCKS = 3, 2, 1, 2
@@ -37,16 +39,18 @@ class FakeAlgorithm(Algorithm):
 
     def __init__(self, policy: CountingPolicy, minibatches: int = 8) -> None:
         self.batches: list[Batch] = []
+        self.publishes: Callable[[int], bool] = lambda update: True
+        self.feedback: Callable[[Batch], Tensor | None] = lambda batch: None
         self._policy, self._minibatches = policy, minibatches
 
-    def update(self, batch: Batch) -> Generator[None, None, dict[str, float]]:
+    def update(self, batch: Batch) -> Generator[None, None, Update]:
         self.batches.append(_copy(batch))
         for _ in range(self._minibatches):
             yield
             assert torch.equal(batch.rewards, self.batches[-1].rewards), "the batch changed while it was trained"
         with torch.no_grad():
             self._policy.weight += 1
-        return {"loss": 0.5}
+        return Update({"loss": 0.5}, self.feedback(batch), self.publishes(len(self.batches)))
 
     def state(self) -> Mapping[str, Tensor]:
         return {"momentum": torch.full((2,), float(len(self.batches)))}
@@ -97,6 +101,18 @@ class LockStep:
         return [sum(values) for values in zip(*mine, strict=True)]
 
 
+class Prioritised(BlockQueue):
+    """Keeps the feedback of every update, as a source would that draws by it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.feedback: list[Tensor | None] = []
+
+    def end(self, feedback: Tensor | None) -> None:
+        super().end(None)
+        self.feedback.append(feedback)
+
+
 class Training:
     """A trainer that two actors (addresses 0 and 1) feed."""
 
@@ -112,6 +128,8 @@ class Training:
         queue: int | None = None,
         max_policy_lag: int | None = None,
         stream: CopyStream | None = None,
+        prefetch: bool = True,
+        prioritised: bool = False,
         clock: Callable[[], float] = time.perf_counter,
         **settings: Any,
     ) -> None:
@@ -126,8 +144,7 @@ class Training:
         room = [Staging(LAYOUT, BLOCKS, E * A, torch.device("cpu"), stream) for _ in range(1 + (queue or 1))]
         batches = Batches(room, uses=uses, max_policy_lag=max_policy_lag, queue=queue)
         chosen: dict[str, Any] = {
-            "policy": "default", "burn_in": 0, "prefetch": True, "stop_steps": None,
-            "stop_updates": None, "checkpoint_updates": None, "holds": False,
+            "policy": "default", "stop_steps": None, "stop_updates": None, "checkpoint_updates": None, "holds": False,
         } | settings  # fmt: skip
         asks = [Link(Stream.GRANT_REQUESTS, actor, address) for actor in ACTORS]
         answers = [Link(Stream.GRANTS, address, actor) for actor in ACTORS]
@@ -138,19 +155,21 @@ class Training:
             {place: transport.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)},
             fragments=E * A, batch=BLOCKS * E * A, uses=uses, max_policy_lag=uses - 1,
         )  # fmt: skip
+        reducer, counters = reducer or OneTrainer(), Counters()
+        self._blocks = (Prioritised if prioritised else BlockQueue)(
+            transport.inbox(blocks, LAYOUT, pool=pool), batches, lag_limiter if strict else None, counters,
+            trainers=reducer.trainers, feeders=ACTORS, burn_in=0, prefetch=prefetch,
+        )  # fmt: skip
         self.trainer = Trainer(
             f"trainer-default-{0 if first else 1}",
             TrainerSettings(**chosen),
             self.policy,
             self.algorithm,
-            reducer or OneTrainer(),
-            transport.inbox(blocks, LAYOUT, pool=pool),
-            batches,
-            source=self.source,
+            reducer,
+            self._blocks,
+            publisher=self.source,
             parts=PartSender(transport.outbox(part, CHUNK, slots=2)) if first else None,
-            lag_limiter=lag_limiter if strict else None,
-            counters=Counters(),
-            feeders=ACTORS,
+            counters=counters,
             part_copy=PartCopy(part_tensors(self.policy, self.algorithm), stream) if stream is not None else None,
             clock=clock,
         )
@@ -179,6 +198,12 @@ class Training:
     def part(self) -> tuple[int, dict[str, Any]] | None:
         assert self.part_receiver is not None
         return self.part_receiver.poll()
+
+    @property
+    def feedback(self) -> list[Tensor | None]:
+        """What a prioritised source was told of every update."""
+        assert isinstance(self._blocks, Prioritised)
+        return self._blocks.feedback
 
     def say_last(self) -> None:
         for outbox in self.outboxes:

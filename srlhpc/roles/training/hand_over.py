@@ -1,0 +1,102 @@
+"""Hands over a policy's part of a checkpoint when the coordinator asks for one.
+
+nothing due --(an update that counts, or the coordinator's clock)--> asked --(sender idle)--> sent --> written
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from srlhpc.algorithms.algorithm import Algorithm
+from srlhpc.comm.protocol import Command
+from srlhpc.policies.policy import Policy
+from srlhpc.roles.checkpoint_parts import PartSender
+from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, counted, part_tensors
+from srlhpc.roles.training.copy_stream import PartCopy
+
+
+class HandOver:
+    """The way of one trainer's parts; only a policy's first trainer has a `sender`.
+
+    Args:
+        policy: what is learnt.
+        algorithm: how.
+        counters: those of the trainer.
+        sender: where parts go; None: this trainer sends none.
+        part_copy: where a GPU's part is copied to.
+        every_updates: updates between checkpoints that this trainer asks for; None: the coordinator's clock decides.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        algorithm: Algorithm,
+        counters: Counters,
+        sender: PartSender | None,
+        part_copy: PartCopy | None,
+        every_updates: int | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._policy, self._algorithm, self._counters = policy, algorithm, counters
+        self._sender, self._part_copy = sender, part_copy
+        self._every_updates, self._clock = every_updates, clock
+        self._asked = 0
+        self._written = 0
+        self.sent = 0
+        """Number of the newest checkpoint whose part was sent."""
+        self.is_due = False
+        """Whether the trainer asks for a checkpoint."""
+        self.seconds = 0.0
+        """Time that parts took."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this trainer speaks for the policy."""
+        return self._sender is not None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a checkpoint is due, or was asked for and is not durable yet."""
+        return self.is_due or self._asked > self._written
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all that was asked for has left."""
+        return self._sender is None or (self.sent >= self._asked and self._sender.is_idle)
+
+    def poll(self) -> bool:
+        """Lets a part that was sent leave."""
+        if self._sender is None:
+            return False
+        begun = self._clock()
+        moved = self._sender.poll()
+        if moved:
+            self.seconds += self._clock() - begun
+        return moved
+
+    def obey(self, command: Command) -> None:
+        """Takes note of what was asked for and written."""
+        self._asked = max(self._asked, command.checkpoint)
+        self._written = max(self._written, command.written)
+
+    def updated(self) -> None:
+        """An update was made."""
+        every, updates = self._every_updates, self._counters.updates
+        if every is not None and (updates % every == 0 or updates == 1):
+            self.is_due = True
+
+    def send_if_asked(self) -> None:
+        """Sends this policy's part if one was asked for; called only between updates."""
+        if self._sender is None or self.sent >= self._asked or not self._sender.is_idle:
+            return
+        self.sent = self._asked
+        self.is_due = False
+        begun = self._clock()
+        if self._part_copy is None:
+            self._sender.begin(self.sent, checkpoint_part(self._policy, self._algorithm, self._counters))
+        else:
+            copied = self._part_copy.begin(part_tensors(self._policy, self._algorithm))
+            tree = copied | {"counters": counted(self._counters)}
+            self._sender.begin(self.sent, tree, self._part_copy.has_landed)
+        self.seconds += self._clock() - begun
