@@ -49,7 +49,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
         (["end-to-end", "nowhere.yaml"], "nowhere.yaml"),
     ],
 )
-def test_bench_when_the_input_is_wrong_then_exit_code_2(call: Call, arguments: list[str], message: str) -> None:
+def test_bench_refuses_wrong_input(call: Call, arguments: list[str], message: str) -> None:
     code, out, err = call(*arguments)
     assert (code, out) == (2, "")
     assert message in err
@@ -58,7 +58,7 @@ def test_bench_when_the_input_is_wrong_then_exit_code_2(call: Call, arguments: l
 @pytest.mark.parametrize(
     "what", ["streams", "inference", "ring", "trainer", "layouts", "end-to-end", "checkpoint", "many-ranks"]
 )
-def test_bench_without_an_mpi_launcher_then_exit_code_2_with_the_remedy(
+def test_bench_without_mpiexec_names_the_remedy(
     call: Call, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
@@ -68,7 +68,7 @@ def test_bench_without_an_mpi_launcher_then_exit_code_2_with_the_remedy(
     assert "pip install mpich" in err
 
 
-def test_bench_when_a_job_needs_a_missing_package_then_exit_code_2_with_the_remedy(call: Call, tmp_path: Path) -> None:
+def test_bench_refuses_a_job_whose_package_is_missing(call: Call, tmp_path: Path) -> None:
     job = tmp_path / "needy.yaml"
     job.write_text(NEEDY)
     code, _, err = call("end-to-end", str(job))

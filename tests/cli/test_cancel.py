@@ -44,7 +44,7 @@ def cancel(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
         ("PENDING|BeginTime", ["scancel", "7"]),
     ],
 )
-def test_job_when_the_disk_is_full_then_slurm_is_told_all_the_same(
+def test_cancel_on_a_full_disk_reaches_slurm(
     tmp_path: Path, cancel: Cancel, monkeypatch: pytest.MonkeyPatch, state: str, wanted: list[str]
 ) -> None:
     asked: list[list[str]] = []
@@ -62,9 +62,7 @@ def test_job_when_the_disk_is_full_then_slurm_is_told_all_the_same(
     assert f"warning: {paths.slurm}: cannot be written: No space left on device" in said
 
 
-def test_local_run_when_the_disk_is_full_then_its_foreman_gets_what_ctrl_c_sends(
-    tmp_path: Path, cancel: Cancel
-) -> None:
+def test_cancel_on_a_full_disk_signals_the_foreman(tmp_path: Path, cancel: Cancel) -> None:
     paths = written_run(tmp_path, "mine")
     hold(paths)
     # A shell that starts its jobs in the background has them ignore SIGINT, and `sleep` would inherit that.
@@ -80,7 +78,7 @@ def test_local_run_when_the_disk_is_full_then_its_foreman_gets_what_ctrl_c_sends
     assert (code, "cannot be written" in said, "will write a checkpoint and end" in said) == (0, True, True)
 
 
-def test_local_run_elsewhere_when_the_disk_is_full_then_how_to_end_it_there(
+def test_cancel_on_a_full_disk_says_how_to_end_a_run_elsewhere(
     tmp_path: Path, cancel: Cancel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = written_run(tmp_path, "mine")

@@ -18,7 +18,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_show_when_whole_then_values_shapes_and_text(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_values_shapes_and_text(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["checkpoint", "show", str(file)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "meta/",
@@ -29,14 +29,12 @@ def test_show_when_whole_then_values_shapes_and_text(file: Path, capsys: pytest.
     ]
 
 
-def test_show_when_missing_then_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_refuses_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["checkpoint", "show", str(tmp_path / "none.h5")]) == 2
     assert "there is no such checkpoint file" in capsys.readouterr().err
 
 
-def test_verify_when_one_is_broken_then_says_which_and_exit_code_2(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_names_the_broken_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = file.with_name("broken.h5")
     broken.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(SystemExit) as end:

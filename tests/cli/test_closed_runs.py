@@ -51,7 +51,7 @@ def call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
         folder.chmod(mode)
 
 
-def test_status_when_some_runs_are_closed_then_a_line_each_and_the_others_as_ever(call: Call, tmp_path: Path) -> None:
+def test_status_shows_closed_runs_in_a_line_each(call: Call, tmp_path: Path) -> None:
     code, out, err = call("status")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines() if "/3" in line] == ["open"]
@@ -62,16 +62,16 @@ def test_status_when_some_runs_are_closed_then_a_line_each_and_the_others_as_eve
 
 @pytest.mark.parametrize("command", ["status", "why", "logs", "cancel", "resume"])
 @pytest.mark.parametrize("name", ["closed", "half", "files"])
-def test_command_when_its_run_is_closed_then_whose_it_is(call: Call, command: str, name: str) -> None:
+def test_closed_run_is_named_with_its_owner(call: Call, command: str, name: str) -> None:
     code, _, err = call(command, name)
     assert code == 2
     assert "belongs to user root, and you may not look into it; ask for read permission" in err
 
 
-def test_latest_when_closed_runs_are_newer_then_the_newest_that_can_be_read(call: Call) -> None:
+def test_latest_is_the_newest_run_that_can_be_read(call: Call) -> None:
     assert call("status", "latest")[1].splitlines()[1].split()[0] == "open"
 
 
-def test_run_when_it_can_be_read_but_not_gone_on_with_then_the_file_that_cannot_be_written(call: Call) -> None:
+def test_run_of_another_names_the_file_that_cannot_be_written(call: Call) -> None:
     code, _, err = call("resume", "open")
     assert (code, "Permission denied" in err, "Traceback" in err) == (2, True, False)

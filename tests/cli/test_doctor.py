@@ -32,7 +32,7 @@ def examined(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize(("findings", "code"), [((GOOD,), 0), ((GOOD, WARNED), 0), ((WARNED, BAD), 3)])
-def test_exit_code_then_of_the_worst(
+def test_exit_code_is_that_of_the_worst_finding(
     examined: Callable[..., None], findings: tuple[Finding, ...], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     examined(*findings)
@@ -42,14 +42,14 @@ def test_exit_code_then_of_the_worst(
     assert capsys.readouterr().out.splitlines() == [finding.line for finding in findings]
 
 
-def test_lines_then_in_columns() -> None:
+def test_lines_are_in_columns() -> None:
     assert [GOOD.line, WARNED.line] == [
         "ok       MPI:                2 ranks",
         "warning  /dev/shm:           small; make it larger",
     ]
 
 
-def test_json_then_level_and_findings(examined: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_level_and_findings(examined: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     examined(GOOD, WARNED)
     with pytest.raises(SystemExit):
         run_command_line(["doctor", "--json"])
@@ -74,23 +74,19 @@ def test_json_then_level_and_findings(examined: Callable[..., None], capsys: pyt
         (["--root", "a\nb"], "characters that a batch script cannot hold"),
     ],
 )
-def test_doctor_when_asked_wrongly_then_refused(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_refuses_wrong_options(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["doctor", *arguments]) == 2
     assert words in capsys.readouterr().err
 
 
-def test_cluster_when_its_profile_has_no_place_then_file_and_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_profile_without_a_place_has_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "small.yaml"
     path.write_text("roles:\n  actor: {partition: one}\npartitions:\n  one: {nodes: 1, cpus_per_node: 1}\n")
     assert run_command_line(["doctor", "--cluster", str(path), "--root", str(tmp_path)]) == 2
     assert f"{path}:2: roles.actor: 2 ranks" in capsys.readouterr().err
 
 
-def test_cluster_when_there_is_no_slurm_then_refused_after_the_folder(
+def test_doctor_of_a_cluster_without_slurm_is_refused_after_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(examination, "read_slurm", without_slurm)
@@ -105,7 +101,7 @@ def silent() -> SlurmFacts:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(("slurm", "level"), [(without_slurm, "ok"), (silent, "warning")])
-def test_this_machine_when_healthy_then_two_ranks_and_nothing_stays(
+def test_doctor_of_a_healthy_machine_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: Callable[[], SlurmFacts], level: str
 ) -> None:
     monkeypatch.setattr(examination, "read_slurm", slurm)

@@ -15,12 +15,12 @@ from srlhpc.errors import ClusterError, UserError
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_when_asked_for_help_then_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_its_own_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line([name, "--help"]) == 0
     assert f"Usage: srlhpc {name}" in capsys.readouterr().out
 
 
-def test_help_when_printed_then_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["--help"]) == 0
     assert set(COMMANDS) <= set(capsys.readouterr().out.split())
 
@@ -28,7 +28,7 @@ def test_help_when_printed_then_every_command(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("error", "code"), [(UserError("mind the gap"), 2), (ClusterError("mind the gap"), 3), (KeyboardInterrupt(), 130)]
 )
-def test_command_when_it_fails_then_its_exit_code(
+def test_failed_command_has_its_exit_code(
     error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @click.command("spec")
@@ -42,7 +42,7 @@ def test_command_when_it_fails_then_its_exit_code(
     assert ("srlhpc: mind the gap" in said.err) == (code != 130)
 
 
-def test_command_when_it_has_a_bug_then_the_traceback_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_of_a_command_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command("spec")
     def failing() -> None:
         raise ZeroDivisionError
@@ -52,13 +52,13 @@ def test_command_when_it_has_a_bug_then_the_traceback_is_shown(monkeypatch: pyte
         run_command_line(["spec"])
 
 
-def test_command_when_misspelt_then_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_command_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["stats"]) == 2
     assert "no command 'stats'; did you mean 'status'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["status", "logs", "why", "cancel", "checkpoint", "run", "resume", "plot"])
-def test_command_when_found_then_nothing_heavy_is_loaded(name: str) -> None:
+def test_finding_a_command_loads_nothing_heavy(name: str) -> None:
     heavy = ["torch", "mpi4py", "pydantic", "numpy", "h5py", "gymnasium", "matplotlib"]
     program = (
         f"import sys; from srlhpc.cli.main import run_command_line; run_command_line(['{name}', '--help']); "
@@ -68,7 +68,7 @@ def test_command_when_found_then_nothing_heavy_is_loaded(name: str) -> None:
     assert done.stderr.strip() == "[]"
 
 
-def test_reader_when_it_leaves_then_no_traceback() -> None:
+def test_reader_that_leaves_causes_no_traceback() -> None:
     program = "from srlhpc.cli.main import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", program, "spec", "--schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -79,7 +79,7 @@ def test_reader_when_it_leaves_then_no_traceback() -> None:
         assert process.stderr.read() == b""
 
 
-def test_every_command_when_imported_then_it_offers_command() -> None:
+def test_every_command_offers_command() -> None:
     for name in COMMANDS:
         module = importlib.import_module(f"srlhpc.cli.{main.MODULES.get(name, name)}")
         assert isinstance(module.command, click.Command)

@@ -35,13 +35,13 @@ def shell(arguments: str, redirections: str, folder: Path) -> tuple[int, str]:
         ("--version", ">/dev/full", 1, FULL),
     ],
 )
-def test_output_when_closed_or_full_then_a_line_at_most(
+def test_closed_or_full_output_gives_a_line_at_most(
     tmp_path: Path, arguments: str, redirections: str, code: int, said: str
 ) -> None:
     assert shell(arguments, redirections, tmp_path) == (code, said)
 
 
-def test_every_command_when_output_is_full_then_a_line(tmp_path: Path) -> None:
+def test_every_command_says_a_line_where_output_is_full(tmp_path: Path) -> None:
     # In copies of one process, which has loaded all there is to load.
     program = f"""
 import os, sys
@@ -64,7 +64,7 @@ for name in {list(COMMANDS)}:
     assert done.stderr.splitlines() == [FULL] * len(COMMANDS)
 
 
-def test_what_an_environment_prints_when_output_is_full_then_no_reason_to_end(tmp_path: Path) -> None:
+def test_output_of_an_environment_that_cannot_be_written_ends_no_run(tmp_path: Path) -> None:
     program = (
         "from srlhpc.cli.output import forgive_output, prepare_output; prepare_output(); forgive_output(); "
         "import sys; print('hello', flush=True); print('there', file=sys.stderr)"
@@ -78,7 +78,7 @@ def test_what_an_environment_prints_when_output_is_full_then_no_reason_to_end(tm
     assert (done.returncode, done.stderr) == (0, "there\n")
 
 
-def test_letters_that_the_terminal_does_not_know_when_written_then_escaped(tmp_path: Path) -> None:
+def test_letters_that_the_terminal_does_not_know_are_escaped(tmp_path: Path) -> None:
     code, said = shell("status größe", "", tmp_path)
     assert code == 2
     assert "größe" in said

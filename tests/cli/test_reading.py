@@ -37,14 +37,14 @@ def call(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     return run
 
 
-def test_status_when_there_are_no_runs_then_says_so(call: Call) -> None:
+def test_status_without_runs_says_so(call: Call) -> None:
     code, out, err = call("status")
     assert (code, out) == (0, "")
     assert "no runs in" in err
     assert call("status", "--json")[1] == "[]\n"
 
 
-def test_status_when_a_run_goes_on_then_a_line_and_its_dead_rank(tmp_path: Path, call: Call) -> None:
+def test_status_of_a_living_run_names_its_dead_rank(tmp_path: Path, call: Call) -> None:
     hold(written_run(tmp_path, "mine"))
     _, out, _ = call("status")
     assert "running" in out
@@ -56,7 +56,7 @@ def test_status_when_a_run_goes_on_then_a_line_and_its_dead_rank(tmp_path: Path,
 STATISTICS = {f"statistic_{number}": number / 3 for number in range(8)}
 
 
-def test_status_of_one_run_when_its_episodes_have_statistics_then_lines_with_them(tmp_path: Path) -> None:
+def test_status_of_one_run_has_the_statistics_of_its_episodes(tmp_path: Path) -> None:
     states = [
         run_state(written_run(tmp_path, name, status={**STATUS, "episode": STATISTICS, "episodes": 250}))
         for name in ("mine", "other")
@@ -68,14 +68,14 @@ def test_status_of_one_run_when_its_episodes_have_statistics_then_lines_with_the
     assert not [line for line in table(states) if "statistic" in line]
 
 
-def test_status_json_when_episodes_have_statistics_then_they_are_in_it(tmp_path: Path, call: Call) -> None:
+def test_json_of_status_has_the_statistics_of_episodes(tmp_path: Path, call: Call) -> None:
     written_run(tmp_path, "mine", status={**STATUS, "episode": STATISTICS})
     written_run(tmp_path, "early")
     states = json.loads(call("status", "--json", "mine", "early")[1])
     assert [state["episode"] for state in states] == [STATISTICS, {}]
 
 
-def test_status_when_the_terminal_is_narrow_then_less_important_columns_go(tmp_path: Path) -> None:
+def test_status_drops_less_important_columns_on_a_narrow_terminal(tmp_path: Path) -> None:
     states = [run_state(written_run(tmp_path, name)) for name in ("mine", "a-run-with-a-rather-long-name")]
     wide, narrow = table(states), table(states, 72)
     assert [word in wide[0] for word in ("lag", "checkpoint", "state")] == [True, True, True]
@@ -83,7 +83,7 @@ def test_status_when_the_terminal_is_narrow_then_less_important_columns_go(tmp_p
     assert max(len(line) for line in narrow[:3]) <= 72
 
 
-def test_status_when_a_run_has_thousands_of_ranks_then_few_lines(tmp_path: Path, call: Call) -> None:
+def test_status_of_thousands_of_ranks_is_few_lines(tmp_path: Path, call: Call) -> None:
     ranks = [{"rank": n, "label": f"actor-{n}", "host": "h", "alive": n % 2 == 0} for n in range(15_000)]
     hold(written_run(tmp_path, "mine", status={**STATUS, "ranks": ranks}))
     lines = call("status")[1].splitlines()
@@ -91,26 +91,26 @@ def test_status_when_a_run_has_thousands_of_ranks_then_few_lines(tmp_path: Path,
     assert lines[-1] == "mine: 7495 more are dead"
 
 
-def test_status_json_when_a_number_is_nan_then_null(tmp_path: Path, call: Call) -> None:
+def test_nan_is_null_in_the_json_of_status(tmp_path: Path, call: Call) -> None:
     written_run(tmp_path, "mine", status={"attempt": 1, "return_mean": float("nan"), "steps": 5})
     (state,) = json.loads(call("status", "--json", "mine")[1], parse_constant=lambda name: pytest.fail(name))
     assert (state["name"], state["return_mean"], state["steps"]) == ("mine", None, 5)
 
 
-def test_status_when_runs_are_named_then_only_those(tmp_path: Path, call: Call) -> None:
+def test_status_shows_only_named_runs(tmp_path: Path, call: Call) -> None:
     for name in ("a", "b", "c"):
         written_run(tmp_path, name)
     assert [state["name"] for state in json.loads(call("status", "--json", "c", "a")[1])] == ["c", "a"]
 
 
-def test_status_when_there_is_no_such_run_then_exit_code_2(tmp_path: Path, call: Call) -> None:
+def test_status_refuses_a_missing_run(tmp_path: Path, call: Call) -> None:
     written_run(tmp_path, "mine")
     code, _, err = call("status", "mime")
     assert code == 2
     assert "did you mean 'mine'?" in err
 
 
-def test_why_when_nothing_failed_then_says_so(tmp_path: Path, call: Call) -> None:
+def test_why_says_that_nothing_failed(tmp_path: Path, call: Call) -> None:
     end(written_run(tmp_path, "mine"), "finished", "steps")
     code, out, _ = call("why", "mine")
     assert code == 0
@@ -118,7 +118,7 @@ def test_why_when_nothing_failed_then_says_so(tmp_path: Path, call: Call) -> Non
     assert "nothing failed" in out
 
 
-def test_why_when_a_rank_was_killed_then_its_role_host_signal_and_log(tmp_path: Path, call: Call) -> None:
+def test_why_names_role_host_signal_and_log_of_a_killed_rank(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     last(paths).exit(1).write_text("137 5.0\n")
     end(paths, "failed", "killed", "a trainer is gone")
@@ -129,7 +129,7 @@ def test_why_when_a_rank_was_killed_then_its_role_host_signal_and_log(tmp_path: 
     assert "srlhpc resume mine" in out
 
 
-def test_why_when_the_run_stood_still_then_who_waited_and_not_who_was_ended_for_it(tmp_path: Path, call: Call) -> None:
+def test_why_of_a_standstill_names_who_waited(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     message = "nothing has moved for 45 s although all ranks report: actor-0: group 0 waits for a grant of a"
     end(paths, "failed", "standstill", message)
@@ -140,7 +140,7 @@ def test_why_when_the_run_stood_still_then_who_waited_and_not_who_was_ended_for_
     assert "SIGTERM" not in out
 
 
-def test_why_when_a_rank_raised_then_the_end_of_its_traceback(tmp_path: Path, call: Call) -> None:
+def test_why_shows_the_end_of_a_traceback(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     lines = [f"line {number}" for number in range(40)]
     content = {"rank": 2, "role": "actor", "label": "actor-0", "host": "h", "time": 1.0, "kind": "environment"}
@@ -153,13 +153,13 @@ def test_why_when_a_rank_raised_then_the_end_of_its_traceback(tmp_path: Path, ca
     assert "The environment raised this" in out
 
 
-def test_why_when_exceptions_are_chained_then_where_it_began_and_how_it_ended() -> None:
+def test_why_shows_both_ends_of_a_chain_of_exceptions() -> None:
     chain = "\n\nThe above exception was the direct cause of the following exception:\n\n"
     text = chain.join(["Traceback\n  my_env.py, line 7\nValueError: ball", "Traceback\n  ours\nStepError: step 3"])
     assert shortened(text) == ["Traceback", "  my_env.py, line 7", "ValueError: ball", "...", "StepError: step 3"]
 
 
-def test_why_when_everything_was_killed_then_what_that_means(tmp_path: Path, call: Call) -> None:
+def test_why_explains_a_kill_of_everything(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     hold(paths, dead())
     out = call("why", "mine")[1]
@@ -167,9 +167,7 @@ def test_why_when_everything_was_killed_then_what_that_means(tmp_path: Path, cal
     assert "kill -9" in out
 
 
-def test_why_when_a_serial_run_ended_without_a_word_then_the_environment_is_named_too(
-    tmp_path: Path, call: Call
-) -> None:
+def test_why_of_a_silent_end_of_a_serial_run_names_the_environment_too(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     write_json(last(paths).attempt, {"serial": True, "ranks": 1, "checkpoint": None})
     hold(paths, dead())
@@ -178,7 +176,7 @@ def test_why_when_a_serial_run_ended_without_a_word_then_the_environment_is_name
     assert all(cause in out for cause in ("os._exit", "native code", "kill -9", "memory"))
 
 
-def test_logs_when_all_then_each_with_its_name(tmp_path: Path, call: Call) -> None:
+def test_all_logs_have_their_names(tmp_path: Path, call: Call) -> None:
     written_run(tmp_path, "mine")
     out = call("logs", "mine")[1]
     assert (
@@ -187,7 +185,7 @@ def test_logs_when_all_then_each_with_its_name(tmp_path: Path, call: Call) -> No
 
 
 @pytest.mark.parametrize("choice", [["--role", "actor"], ["--rank", "2"], ["--role", "actor", "--rank", "2"]])
-def test_logs_when_chosen_then_only_that(tmp_path: Path, call: Call, choice: list[str]) -> None:
+def test_chosen_log_comes_alone(tmp_path: Path, call: Call, choice: list[str]) -> None:
     written_run(tmp_path, "mine")
     assert call("logs", "mine", *choice)[1] == "hello from actor-0\n"
 
@@ -200,28 +198,26 @@ def test_logs_when_chosen_then_only_that(tmp_path: Path, call: Call, choice: lis
         (["--attempt", "4"], "has no attempt 4; it has 1"),
     ],
 )
-def test_logs_when_there_is_none_like_that_then_refused(
-    tmp_path: Path, call: Call, choice: list[str], message: str
-) -> None:
+def test_missing_log_is_refused(tmp_path: Path, call: Call, choice: list[str], message: str) -> None:
     written_run(tmp_path, "mine")
     code, _, err = call("logs", "mine", *choice)
     assert code == 2
     assert message in err
 
 
-def test_logs_when_followed_to_the_end_then_every_line_with_its_rank(tmp_path: Path, call: Call) -> None:
+def test_followed_logs_name_the_rank_of_every_line(tmp_path: Path, call: Call) -> None:
     written_run(tmp_path, "mine")
     assert "actor-0           | hello from actor-0\n" in call("logs", "mine", "-f")[1]
 
 
-def test_cancel_when_it_runs_then_the_mailbox_has_it(tmp_path: Path, call: Call) -> None:
+def test_cancel_posts_into_the_mailbox(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     hold(paths)
     assert call("cancel", "mine")[0] == 0
     assert last(paths).stop.exists()
 
 
-def test_cancel_when_slurm_is_silent_then_the_mailbox_of_a_run_that_lives_has_it(
+def test_cancel_posts_into_the_mailbox_where_slurm_is_silent(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(*_: object, **__: object) -> None:
@@ -239,14 +235,14 @@ def test_cancel_when_slurm_is_silent_then_the_mailbox_of_a_run_that_lives_has_it
     assert last(paths).stop.exists()
 
 
-def test_cancel_when_it_does_not_run_then_says_so(tmp_path: Path, call: Call) -> None:
+def test_cancel_of_an_idle_run_says_so(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     end(paths, "finished", "steps")
     assert "it is finished" in call("cancel", "mine")[2]
     assert not last(paths).stop.exists()
 
 
-def test_plot_when_drawn_then_a_picture(tmp_path: Path, call: Call) -> None:
+def test_plot_is_a_picture(tmp_path: Path, call: Call) -> None:
     for seed in (1, 2):
         write_metrics(written_run(tmp_path, f"run{seed}", seed=seed), [(10, 1.0), (20, float(seed))])
     code, _, err = call("plot", "run1", "run2", "--out", str(tmp_path / "out.png"), "--x", "seconds")
@@ -256,7 +252,7 @@ def test_plot_when_drawn_then_a_picture(tmp_path: Path, call: Call) -> None:
 
 @pytest.mark.parametrize("runs", [["mine"], ["mine", "its-twin"], ["mine", "its-twin", "other"]])
 @pytest.mark.parametrize("axis", [[], ["--x", "seconds"]])
-def test_plot_of_stages_when_drawn_then_a_picture(tmp_path: Path, call: Call, runs: list[str], axis: list[str]) -> None:
+def test_plot_of_stages_is_a_picture(tmp_path: Path, call: Call, runs: list[str], axis: list[str]) -> None:
     for seed, name in enumerate(["mine", "its-twin"]):
         staged_run(tmp_path, [{"box_move": 0.5, "box_lock": 1.0}] * 3, name=name, seed=seed)
     staged_run(tmp_path, [{"ramp_move": 0.5}] * 3, name="other", panels={"Ramps": ["ramp_move"]})
@@ -265,23 +261,21 @@ def test_plot_of_stages_when_drawn_then_a_picture(tmp_path: Path, call: Call, ru
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_plot_of_stages_when_there_are_none_then_refused(tmp_path: Path, call: Call) -> None:
+def test_plot_of_missing_stages_is_refused(tmp_path: Path, call: Call) -> None:
     write_metrics(written_run(tmp_path, "mine"), [(10, 1.0)])
     code, _, err = call("plot", "mine", "--stages", "--out", str(tmp_path / "out.png"))
     assert code == 2
     assert "leave out --stages" in err
 
 
-def test_plot_when_the_format_is_unknown_then_refused(tmp_path: Path, call: Call) -> None:
+def test_plot_refuses_an_unknown_format(tmp_path: Path, call: Call) -> None:
     write_metrics(written_run(tmp_path, "mine"), [(10, 1.0), (20, 2.0)])
     code, _, err = call("plot", "mine", "--out", str(tmp_path / "out.xyz"))
     assert code == 2
     assert "'.xyz' is no format of pictures; use one of" in err
 
 
-def test_plot_when_matplotlib_is_missing_then_the_extra(
-    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plot_without_matplotlib_names_the_extra(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     written_run(tmp_path, "mine")
     monkeypatch.setattr("srlhpc.cli.plot.missing_packages", lambda needed: list(needed.items()))
     code, _, err = call("plot", "mine", "--out", str(tmp_path / "out.png"))
@@ -289,7 +283,7 @@ def test_plot_when_matplotlib_is_missing_then_the_extra(
     assert "pip install 'srlhpc[plot]'" in err
 
 
-def test_root_when_it_is_a_file_then_refused(tmp_path: Path, call: Call) -> None:
+def test_root_that_is_a_file_is_refused(tmp_path: Path, call: Call) -> None:
     (tmp_path / "file").touch()
     code, _, err = call("status", "--root", str(tmp_path / "file"))
     assert (code, "--root: " in err, "is no folder" in err) == (2, True, True)

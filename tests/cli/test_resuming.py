@@ -62,7 +62,7 @@ def trained(call: Call, tmp_path: Path) -> RunPaths:
     return RunPaths(tmp_path / "mine")
 
 
-def test_checkpoint_when_it_cannot_hold_the_spec_then_refused_and_nothing_is_stored(
+def test_checkpoint_that_does_not_fit_the_spec_is_refused_and_nothing_stored(
     call: Call, trained: RunPaths, tmp_path: Path
 ) -> None:
     before = trained.spec.read_text()
@@ -75,7 +75,7 @@ def test_checkpoint_when_it_cannot_hold_the_spec_then_refused_and_nothing_is_sto
     assert not (tmp_path / "other").exists()
 
 
-def test_checkpoint_when_it_can_hold_the_spec_then_the_run_goes_on(call: Call, trained: RunPaths) -> None:
+def test_checkpoint_that_fits_the_spec_continues_the_run(call: Call, trained: RunPaths) -> None:
     changes = [
         "--set",
         "policies.default.algorithm.learning_rate=1e-4",
@@ -87,13 +87,13 @@ def test_checkpoint_when_it_can_hold_the_spec_then_the_run_goes_on(call: Call, t
     assert trained.attempt_numbers() == [1, 2]
 
 
-def test_fork_when_it_cannot_be_submitted_then_no_run_stays(call: Call, trained: RunPaths, tmp_path: Path) -> None:
+def test_failed_fork_leaves_no_run(call: Call, trained: RunPaths, tmp_path: Path) -> None:
     code, said = call("fork", "mine", "--name", "other", "--cluster", "no-such-cluster")
     assert (code, "no cluster 'no-such-cluster'" in said) == (2, True)
     assert not (tmp_path / "other").exists()
 
 
-def test_resume_when_refused_for_a_job_then_torch_was_not_loaded(trained: RunPaths, tmp_path: Path) -> None:
+def test_resume_refuses_a_queued_run_without_torch(trained: RunPaths, tmp_path: Path) -> None:
     arguments = ["resume", "mine", "--root", str(tmp_path), "--cluster", str(ROOT / "jobs/clusters/lab.yaml")]
     arguments += ["--set", "policies.default.network.hidden=[8]", "--set", "stop.updates=2"]
     program = (
@@ -105,16 +105,12 @@ def test_resume_when_refused_for_a_job_then_torch_was_not_loaded(trained: RunPat
 
 
 @pytest.mark.parametrize(("reason", "limit"), [("return_mean", "stop.return_mean"), ("updates", "stop.updates")])
-def test_resume_when_finished_then_the_limit_that_it_reached_is_named(
-    call: Call, tmp_path: Path, reason: str, limit: str
-) -> None:
+def test_resume_of_a_finished_run_names_the_limit(call: Call, tmp_path: Path, reason: str, limit: str) -> None:
     end(written_run(tmp_path, "mine"), "finished", reason)
     assert f"extend it: --set {limit}=..." in call("resume", "mine")[1]
 
 
-def test_modules_when_a_run_is_opened_elsewhere_then_found_where_it_was_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_of_a_run_are_found_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("PYTHONPATH", "before")
     monkeypatch.chdir(tmp_path)
@@ -125,7 +121,7 @@ def test_modules_when_a_run_is_opened_elsewhere_then_found_where_it_was_started(
     assert os.environ["PYTHONPATH"] == f"before{os.pathsep}{tmp_path}"
 
 
-def test_status_of_fifty_runs_then_torch_is_not_loaded(tmp_path: Path) -> None:
+def test_status_of_fifty_runs_loads_no_torch(tmp_path: Path) -> None:
     for number in range(50):
         written_run(tmp_path, f"run{number}")
     arguments = ["status", "--json", "--root", str(tmp_path)]
@@ -153,9 +149,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("where", [["--cluster", str(ROOT / "jobs/clusters/lab.yaml")], []], ids=["job", "here"])
-def test_resume_when_another_resumes_just_now_then_refused_and_told_who(
-    call: Call, trained: RunPaths, submitted: list[str], where: list[str]
-) -> None:
+def test_resume_names_who_else_resumes(call: Call, trained: RunPaths, submitted: list[str], where: list[str]) -> None:
     hold(trained)
     code, said = call("resume", "mine", "--set", "stop.updates=2", *where)
     assert (code, f"is in use: process {os.getpid()} on" in said) == (2, True), said
@@ -165,7 +159,7 @@ def test_resume_when_another_resumes_just_now_then_refused_and_told_who(
 @pytest.mark.parametrize(
     "where", [["--cluster", str(ROOT / "jobs/clusters/lab.yaml")], ["--here"]], ids=["job", "here"]
 )
-def test_resume_when_another_has_submitted_a_job_just_now_then_refused_and_told_which(
+def test_resume_names_the_job_that_another_has_just_submitted(
     call: Call, trained: RunPaths, submitted: list[str], where: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_json(trained.slurm, {"jobs": [{"id": "8", "submitted": 0.0}]})
@@ -177,9 +171,7 @@ def test_resume_when_another_has_submitted_a_job_just_now_then_refused_and_told_
     assert not trained.lease.exists()
 
 
-def test_resume_when_the_disk_is_full_then_a_line_and_no_half_attempt(
-    call: Call, trained: RunPaths, failing_disk: FailingDisk
-) -> None:
+def test_resume_on_a_full_disk_leaves_no_half_attempt(call: Call, trained: RunPaths, failing_disk: FailingDisk) -> None:
     failing_disk.fill(lambda path: "attempt.json" in path)
     code, said = call("resume", "mine", "--set", "stop.updates=2")
     assert code == 2

@@ -74,7 +74,7 @@ def job(tmp_path: Path) -> str:
         (["--name", "latest"], "cannot be a run's name"),
     ],
 )
-def test_run_when_the_input_is_wrong_then_exit_code_2_and_nothing_is_made(
+def test_run_refuses_wrong_input_and_makes_nothing(
     call: Call, job: str, root: Path, arguments: list[str], message: str
 ) -> None:
     code, out, err = call("run", job, *arguments)
@@ -83,21 +83,21 @@ def test_run_when_the_input_is_wrong_then_exit_code_2_and_nothing_is_made(
     assert not root.exists()
 
 
-def test_run_when_the_job_is_not_there_then_exit_code_2(call: Call, root: Path) -> None:
+def test_run_refuses_a_missing_job(call: Call, root: Path) -> None:
     code, _, err = call("run", "nowhere.yaml")
     assert code == 2
     assert "nowhere.yaml" in err
     assert not root.exists()
 
 
-def test_run_when_the_name_is_in_use_then_exit_code_2(call: Call, job: str, root: Path) -> None:
+def test_run_refuses_a_name_in_use(call: Call, job: str, root: Path) -> None:
     written_run(root, "mine")
     code, _, err = call("run", job, "--name", "mine")
     assert code == 2
     assert "the name 'mine' is in use" in err
 
 
-def test_serial_run_when_it_ends_then_finished_and_resumable(call: Call, job: str, root: Path) -> None:
+def test_serial_run_finishes_and_can_be_resumed(call: Call, job: str, root: Path) -> None:
     code, out, err = call("run", job, "--serial", "--name", "mine")
     assert (code, out) == (0, "")
     assert "finished (updates)" in err
@@ -121,7 +121,7 @@ def test_serial_run_when_it_ends_then_finished_and_resumable(call: Call, job: st
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("how", [["--serial"], []], ids=["serial", "mpi"])
-def test_run_when_on_a_gpu_then_cartpole_trains_and_its_checkpoint_goes_on(call: Call, how: list[str]) -> None:
+def test_cartpole_trains_and_resumes_on_a_gpu(call: Call, how: list[str]) -> None:
     if not how:
         mpiexec()
     devices = ["--set", "trainers.device=cuda", "--set", "policy_servers.device=cuda"]
@@ -134,7 +134,7 @@ def test_run_when_on_a_gpu_then_cartpole_trains_and_its_checkpoint_goes_on(call:
     assert (state["state"], state["updates"]) == ("finished", 8)
 
 
-def test_resume_when_the_run_is_in_use_then_exit_code_2(call: Call, root: Path) -> None:
+def test_resume_refuses_a_run_in_use(call: Call, root: Path) -> None:
     paths = written_run(root, "mine")
     hold(paths)
     code, _, err = call("resume", "mine")
@@ -144,9 +144,7 @@ def test_resume_when_the_run_is_in_use_then_exit_code_2(call: Call, root: Path) 
     assert paths.attempt_numbers() == [1]
 
 
-def test_resume_when_the_newest_checkpoint_is_broken_then_the_one_before_and_why(
-    call: Call, job: str, root: Path
-) -> None:
+def test_resume_takes_the_checkpoint_before_a_broken_one_and_says_why(call: Call, job: str, root: Path) -> None:
     call("run", job, "--serial", "--name", "mine")
     newest = CheckpointFolder(root / "mine" / "checkpoints").files()[-1]
     newest.write_bytes(newest.read_bytes()[:-1])
@@ -156,7 +154,7 @@ def test_resume_when_the_newest_checkpoint_is_broken_then_the_one_before_and_why
     assert "goes on from updates-000000002.h5: 2 updates" in err
 
 
-def test_resume_when_all_checkpoints_are_broken_then_exit_code_2(call: Call, root: Path) -> None:
+def test_resume_refuses_broken_checkpoints(call: Call, root: Path) -> None:
     paths = written_run(root, "mine")
     hold(paths, dead())
     (paths.checkpoints / "updates-000000001.h5").write_text("no")
@@ -167,7 +165,7 @@ def test_resume_when_all_checkpoints_are_broken_then_exit_code_2(call: Call, roo
     assert paths.attempt_numbers() == [1]
 
 
-def test_resume_when_the_spec_would_not_work_then_nothing_is_changed(call: Call, root: Path) -> None:
+def test_resume_by_an_impossible_spec_changes_nothing(call: Call, root: Path) -> None:
     paths = written_run(root, "mine")
     end(paths, "interrupted", "signal")
     before = paths.spec.read_text()
@@ -175,6 +173,6 @@ def test_resume_when_the_spec_would_not_work_then_nothing_is_changed(call: Call,
     assert (paths.spec.read_text(), last(paths).number) == (before, 1)
 
 
-def test_changes_when_settings_differ_then_each_with_both_values() -> None:
+def test_changed_settings_have_both_values() -> None:
     before, after = (load_text(JOB, "job"), load_text(JOB.replace("ranks: 1", "ranks: 2"), "job"))
     assert changes(before, after) == ["actors.ranks: 1 -> 2"]

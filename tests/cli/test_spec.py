@@ -19,19 +19,19 @@ def output(*arguments: str) -> str:
     return CliRunner().invoke(command, arguments, catch_exceptions=False).stdout
 
 
-def test_spec_of_a_job_when_printed_then_a_job_file_again() -> None:
+def test_printed_spec_is_a_job_file() -> None:
     assert load_text(output(JOB, "--set", "seed=7"), "stdout") == load_experiment(JOB, ["seed=7"])
 
 
-def test_schema_without_a_job_when_printed_then_json() -> None:
+def test_printed_schema_is_json() -> None:
     assert "actors" in json.loads(output("--schema"))["properties"]
 
 
-def test_schema_of_a_job_when_printed_then_its_modules_are_filled_in() -> None:
+def test_printed_schema_of_a_job_has_its_modules() -> None:
     assert "envs__gymnasium__Settings" in json.loads(output("--schema", JOB))["$defs"]
 
 
-def test_plan_of_a_job_when_printed_then_a_row_for_every_rank() -> None:
+def test_plan_of_a_job_has_a_row_for_every_rank() -> None:
     assert "actor-1" in output("--plan", JOB, "--set", "actors.ranks=2")
 
 
@@ -43,13 +43,13 @@ def test_plan_of_a_job_when_printed_then_a_row_for_every_rank() -> None:
         (["--schema", "--set", "seed=1"], "--set needs a job file to override"),
     ],
 )
-def test_spec_when_its_arguments_contradict_then_refused(arguments: list[str], message: str) -> None:
+def test_spec_refuses_arguments_that_contradict(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError) as caught:
         output(*arguments)
     assert str(caught.value) == message
 
 
-def test_plan_of_a_job_when_its_batch_cannot_be_filled_then_the_line_is_named(tmp_path: Path) -> None:
+def test_batch_that_cannot_be_filled_names_the_line(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     job.write_text(f"base: {JOB}\npolicies:\n  default:\n    batch: {{fragments: 7}}\n")
     with pytest.raises(

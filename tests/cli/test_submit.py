@@ -72,7 +72,7 @@ def refused(root: Path, *arguments: str, job: str = JOB, cluster: str = LAB) -> 
     return str(caught.value)
 
 
-def test_submit_then_prints_the_id_and_writes_down_the_job(tmp_path: Path, slurm: Slurm) -> None:
+def test_submit_prints_the_id_and_records_the_job(tmp_path: Path, slurm: Slurm) -> None:
     done = submit(tmp_path, "--name", "mine", "--time", "1:00:00")
     written = json.loads((tmp_path / "mine" / "slurm.json").read_text())
     assert done.stdout.strip() == json.loads((tmp_path / "mine" / "run.json").read_text())["id"]
@@ -82,7 +82,7 @@ def test_submit_then_prints_the_id_and_writes_down_the_job(tmp_path: Path, slurm
     assert (tmp_path / "mine" / "slurm" / "101_submitted.pkl").exists()
 
 
-def test_chain_then_each_job_waits_for_the_one_before_and_none_is_requeued(tmp_path: Path, slurm: Slurm) -> None:
+def test_each_job_of_a_chain_waits_for_the_one_before_and_none_is_requeued(tmp_path: Path, slurm: Slurm) -> None:
     submit(tmp_path, "--name", "mine", "--chain", "3")
     jobs = json.loads((tmp_path / "mine" / "slurm.json").read_text())["jobs"]
     assert [job["dependency"] for job in jobs] == [None, "afterany:101", "afterany:102"]
@@ -91,7 +91,7 @@ def test_chain_then_each_job_waits_for_the_one_before_and_none_is_requeued(tmp_p
     assert "#SBATCH --no-requeue" in script
 
 
-def test_dry_run_then_everything_is_shown_and_nothing_made(tmp_path: Path, slurm: Slurm) -> None:
+def test_dry_run_shows_everything_and_makes_nothing(tmp_path: Path, slurm: Slurm) -> None:
     root = tmp_path / "runs"
     text = submit(root, "--dry-run", "--set", "actors.ranks=4").stdout
     assert "#SBATCH hetjob" in text
@@ -114,9 +114,7 @@ partitions:
 """
 
 
-def test_dry_run_of_the_largest_job_then_what_slurm_gets_and_a_map_on_one_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dry_run_of_the_largest_job_fits_on_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     present(monkeypatch, lambda *_, **__: pytest.fail("ran a command of Slurm"), here=False)
     (tmp_path / "large.yaml").write_text(LARGE)
     job = str(ROOT / "jobs" / "hns_x32_inline_large.yaml")
@@ -132,25 +130,21 @@ def test_dry_run_of_the_largest_job_then_what_slurm_gets_and_a_map_on_one_page(
     assert len(lines) < 50
 
 
-def test_dry_run_when_there_is_no_slurm_then_all_but_the_estimate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dry_run_without_slurm_shows_all_but_the_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     present(monkeypatch, lambda *_, **__: pytest.fail("ran a command of Slurm"), here=False)
     done = submit(tmp_path / "runs", "--dry-run")
     assert done.stdout.endswith("start estimate: not available (no Slurm on this machine)\n")
     assert done.exit_code == 0
 
 
-def test_submit_when_there_is_no_slurm_then_refused_and_no_run_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_submit_without_slurm_makes_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     present(monkeypatch, lambda *_, **__: pytest.fail("ran a command of Slurm"), here=False)
     with pytest.raises(ClusterError, match="no 'sbatch' on this machine"):
         submit(tmp_path / "runs")
     assert not list(tmp_path.rglob("run.json"))
 
 
-def test_submit_when_slurm_refuses_then_no_run_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submit_that_slurm_refuses_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(arguments: Sequence[str], timeout: float = 30.0, *, text: str | None = None) -> Any:
         raise SlurmRefused("sbatch said no", "no")
 
@@ -160,7 +154,7 @@ def test_submit_when_slurm_refuses_then_no_run_stays(tmp_path: Path, monkeypatch
     assert not (tmp_path / "mine").exists()
 
 
-def test_chain_when_slurm_refuses_in_the_middle_then_says_what_is_queued(
+def test_chain_that_slurm_refuses_in_the_middle_names_what_is_queued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter(["7\n"])
@@ -192,22 +186,22 @@ def test_chain_when_slurm_refuses_in_the_middle_then_says_what_is_queued(
     ],
 )
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
-def test_submit_when_something_is_wrong_then_refused_and_nothing_made(
+def test_submit_refuses_what_is_wrong_and_makes_nothing(
     tmp_path: Path, slurm: Slurm, arguments: tuple[str, ...], words: str, dry_run: tuple[str, ...]
 ) -> None:
     assert words in refused(tmp_path / "runs", *arguments, *dry_run)
     assert slurm == []
 
 
-def test_submit_when_the_cluster_is_unknown_then_known_ones_are_listed(tmp_path: Path, slurm: Slurm) -> None:
+def test_submit_lists_known_clusters(tmp_path: Path, slurm: Slurm) -> None:
     assert "known are: " in refused(tmp_path / "runs", cluster="nowhere-at-all")
 
 
-def test_submit_when_the_root_cannot_be_written_in_a_script_then_refused(tmp_path: Path, slurm: Slurm) -> None:
+def test_submit_refuses_a_root_that_no_script_can_hold(tmp_path: Path, slurm: Slurm) -> None:
     assert "characters that a batch script cannot hold" in refused(tmp_path / "a\nb")
 
 
-def test_code_when_the_checkout_differs_from_its_commit_then_the_difference_is_kept(
+def test_difference_of_a_checkout_from_its_commit_is_kept(
     tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("srlhpc.runs.creation.code_version", lambda: {"version": "1", "commit": "abc"})
@@ -216,7 +210,7 @@ def test_code_when_the_checkout_differs_from_its_commit_then_the_difference_is_k
     assert (tmp_path / "mine" / "code.diff").read_text() == "--- a\n+++ b\n"
 
 
-def test_dry_run_when_its_imports_are_counted_then_neither_torch_nor_mpi_and_under_two_seconds() -> None:
+def test_dry_run_loads_neither_torch_nor_mpi() -> None:
     report = "import sys; print(*(n for n in ('torch', 'mpi4py', 'gymnasium') if n in sys.modules))"
     arguments = ["submit", str(ROOT / "jobs" / "cartpole.yaml"), "--cluster", LAB, "--dry-run"]
     statement = f"from srlhpc.cli.main import run_command_line; run_command_line({arguments!r})\n{report}"

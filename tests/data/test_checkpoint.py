@@ -66,13 +66,13 @@ def damaged(file: Path, damage: Callable[[bytearray], object]) -> str:
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=_TREES)
-def test_tree_when_written_and_read_then_the_same_bits(tmp_path: Path, tree: dict[str, Any]) -> None:
+def test_tree_comes_back_bit_for_bit(tmp_path: Path, tree: dict[str, Any]) -> None:
     path = tmp_path / "file.h5"
     write_checkpoint(path, tree)
     assert same(read_checkpoint(path), tree)
 
 
-def test_random_generator_when_its_state_is_kept_then_it_goes_on_the_same(tmp_path: Path) -> None:
+def test_kept_state_of_a_generator_continues_it(tmp_path: Path) -> None:
     generator = np.random.default_rng(5)
     generator.random(3)
     write_checkpoint(tmp_path / "file.h5", dict(generator.bit_generator.state))
@@ -82,18 +82,18 @@ def test_random_generator_when_its_state_is_kept_then_it_goes_on_the_same(tmp_pa
     assert other.random(4).tolist() == expected.tolist()
 
 
-def test_numpy_scalar_when_written_then_read_as_a_number(tmp_path: Path) -> None:
+def test_numpy_scalar_comes_back_as_a_number(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "file.h5", {"count": np.int64(4)})
     assert same(read_checkpoint(tmp_path / "file.h5"), {"count": 4})
 
 
 @pytest.mark.parametrize("value", [[1, 2], b"bytes", object(), np.array(["text"]), np.array([object()])])
-def test_leaf_that_hdf5_has_no_place_for_when_written_then_refused(tmp_path: Path, value: object) -> None:
+def test_leaf_that_hdf5_has_no_place_for_is_refused(tmp_path: Path, value: object) -> None:
     with pytest.raises(TypeError, match="checkpoint entry /group/key is"):
         write_checkpoint(tmp_path / "file.h5", {"group": {"key": value}})  # type: ignore[dict-item]
 
 
-def test_any_single_flipped_bit_when_read_then_refused(file: Path) -> None:
+def test_any_flipped_bit_is_refused(file: Path) -> None:
     content = file.read_bytes()
     positions = random.Random(1)
     for _ in range(300):
@@ -104,14 +104,14 @@ def test_any_single_flipped_bit_when_read_then_refused(file: Path) -> None:
             read_checkpoint(file)
 
 
-def test_flipped_byte_of_the_contents_when_read_then_the_digest_differs(file: Path) -> None:
+def test_flipped_byte_of_the_contents_changes_the_digest(file: Path) -> None:
     def flip(content: bytearray) -> None:
         content[-1] ^= 0xFF
 
     assert "is damaged: its contents have the digest" in damaged(file, flip)
 
 
-def test_changed_score_when_read_then_the_digest_differs(file: Path) -> None:
+def test_changed_score_changes_the_digest(file: Path) -> None:
     def change(content: bytearray) -> None:
         content[:] = content.replace(b'"score": 2.5', b'"score": 9.5')
 
@@ -119,7 +119,7 @@ def test_changed_score_when_read_then_the_digest_differs(file: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [1, HEADER_BYTES - 1, HEADER_BYTES, 1500, -1])
-def test_truncated_file_when_read_then_it_says_so(file: Path, length: int) -> None:
+def test_truncated_file_is_named_as_such(file: Path, length: int) -> None:
     def cut(content: bytearray) -> None:
         del content[length:]
 
@@ -128,11 +128,11 @@ def test_truncated_file_when_read_then_it_says_so(file: Path, length: int) -> No
     assert "srlhpc checkpoint verify" in message
 
 
-def test_empty_file_when_read_then_it_says_so(file: Path) -> None:
+def test_empty_file_is_named_as_such(file: Path) -> None:
     assert "is empty" in damaged(file, bytearray.clear)
 
 
-def test_newer_format_when_read_then_it_says_to_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newer_format_asks_for_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "FORMAT_VERSION", 99)
     write_checkpoint(tmp_path / "file.h5", TREE)
     monkeypatch.undo()
@@ -140,36 +140,36 @@ def test_newer_format_when_read_then_it_says_to_update(tmp_path: Path, monkeypat
         read_checkpoint(tmp_path / "file.h5")
 
 
-def test_text_file_when_read_then_no_hdf5(tmp_path: Path) -> None:
+def test_text_file_is_no_hdf5(tmp_path: Path) -> None:
     (tmp_path / "file.h5").write_text("hello")
     with pytest.raises(UserError, match="is no HDF5 file and no checkpoint"):
         read_checkpoint(tmp_path / "file.h5")
 
 
-def test_other_hdf5_file_when_read_then_no_checkpoint_of_ours(tmp_path: Path) -> None:
+def test_other_hdf5_file_is_no_checkpoint_of_ours(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "file.h5", "w") as file:
         file["x"] = 1
     with pytest.raises(UserError, match="is HDF5, but no checkpoint of srlhpc"):
         read_checkpoint(tmp_path / "file.h5")
 
 
-def test_missing_file_when_read_then_it_says_so(tmp_path: Path) -> None:
+def test_missing_file_is_named_as_such(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such checkpoint file"):
         read_checkpoint(tmp_path / "file.h5")
 
 
-def test_file_when_opened_by_hdf5_tools_then_its_arrays_are_there(file: Path) -> None:
+def test_hdf5_tools_see_the_arrays_of_a_file(file: Path) -> None:
     with h5py.File(file, "r") as opened:
         assert opened["policies/default/w"][3] == 3.0
 
 
-def test_file_when_written_over_then_no_rest_stays(file: Path) -> None:
+def test_overwritten_file_leaves_no_rest(file: Path) -> None:
     write_checkpoint(file, {"other": 1})
     assert read_checkpoint(file) == {"other": 1}
     assert [path.name for path in file.parent.iterdir()] == ["file.h5"]
 
 
-def test_write_when_it_fails_then_the_old_file_stays_and_no_rest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_the_old_file_and_no_rest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -182,6 +182,6 @@ def test_write_when_it_fails_then_the_old_file_stays_and_no_rest(file: Path, mon
 
 
 @pytest.mark.parametrize(("score", "expected"), [(None, None), (math.nan, None), (-3.0, -3.0)])
-def test_score_when_read_then_as_written(tmp_path: Path, score: float | None, expected: float | None) -> None:
+def test_score_is_read_as_written(tmp_path: Path, score: float | None, expected: float | None) -> None:
     write_checkpoint(tmp_path / "file.h5", {}, score)
     assert read_score(tmp_path / "file.h5") == expected

@@ -34,11 +34,11 @@ def break_file(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
 
-def test_folder_when_there_is_none_then_no_checkpoint(tmp_path: Path) -> None:
+def test_missing_folder_has_no_checkpoint(tmp_path: Path) -> None:
     assert CheckpointFolder(tmp_path / "none").newest_valid() is None
 
 
-def test_newest_when_several_are_there_then_the_one_with_most_updates(tmp_path: Path) -> None:
+def test_newest_has_the_most_updates(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path, keep=10)
     for updates in (5, 1_000_000_000, 40):
         folder.save({"updates": updates}, updates)
@@ -47,7 +47,7 @@ def test_newest_when_several_are_there_then_the_one_with_most_updates(tmp_path: 
     assert (newest.tree, newest.problems) == ({"updates": 1_000_000_000}, [])
 
 
-def test_newest_when_it_is_broken_then_the_one_before_and_why(tmp_path: Path) -> None:
+def test_broken_newest_gives_the_one_before_and_why(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     first, second = folder.save({"updates": 1}, 1), folder.save({"updates": 2}, 2)
     break_file(second)
@@ -58,35 +58,35 @@ def test_newest_when_it_is_broken_then_the_one_before_and_why(tmp_path: Path) ->
     assert newest.problems[0].startswith(f"{second}: is truncated")
 
 
-def test_newest_when_all_are_broken_then_refused(tmp_path: Path) -> None:
+def test_folder_of_broken_checkpoints_is_refused(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     break_file(folder.save({}, 1))
     with pytest.raises(UserError, match="of 1 checkpoint none can be used"):
         folder.newest_valid()
 
 
-def test_save_when_more_than_kept_then_the_oldest_go(tmp_path: Path) -> None:
+def test_save_removes_the_oldest_beyond_keep(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path, keep=2, keep_best=0)
     for updates in range(1, 6):
         folder.save({}, updates)
     assert kept(folder) == [4, 5]
 
 
-def test_save_when_an_old_one_is_best_then_it_stays_beside_the_last(tmp_path: Path) -> None:
+def test_best_old_checkpoint_stays_beside_the_last(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path, keep=2, keep_best=1)
     for updates, score in enumerate([-9.0, -1.0, -5.0, -4.0, None], start=1):
         folder.save({}, updates, score)
     assert kept(folder) == [2, 4, 5]
 
 
-def test_save_when_scores_are_equal_then_the_newer_counts_as_better(tmp_path: Path) -> None:
+def test_newer_of_equal_scores_is_better(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path, keep=1, keep_best=1)
     for updates, score in [(1, 3.0), (2, 3.0), (3, 1.0)]:
         folder.save({}, updates, score)
     assert kept(folder) == [2, 3]
 
 
-def test_save_when_newer_ones_are_broken_then_they_do_not_push_out_whole_ones(tmp_path: Path) -> None:
+def test_broken_checkpoints_push_out_no_whole_ones(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path, keep=1, keep_best=0)
     break_file(folder.save({}, 30))
     folder.save({}, 20)
@@ -97,7 +97,7 @@ def test_save_when_newer_ones_are_broken_then_they_do_not_push_out_whole_ones(tm
     assert updates_of(newest.path) == 25
 
 
-def test_save_when_an_earlier_write_was_interrupted_then_its_rest_goes(tmp_path: Path) -> None:
+def test_save_removes_the_rest_of_an_interrupted_write(tmp_path: Path) -> None:
     rest = tmp_path / ".updates-000000001.h5.4711.writing"
     rest.touch()
     foreign = tmp_path / "notes.txt"
@@ -119,7 +119,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def test_save_when_the_disk_is_full_then_an_error_and_the_last_good_one_stays(small_disk: Path) -> None:
+def test_full_disk_leaves_the_last_good_checkpoint(small_disk: Path) -> None:
     folder = CheckpointFolder(small_disk)
     folder.save({"updates": 1}, 1)
     with pytest.raises(OSError, match="No space left on device"):

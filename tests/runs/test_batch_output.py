@@ -42,25 +42,25 @@ def run(paths: RunPaths, *, before: str = "", command: str | None = None, **prof
     return said
 
 
-def test_python_when_it_is_not_there_then_its_line_and_the_field(paths: RunPaths) -> None:
+def test_missing_python_shows_its_line_and_the_field(paths: RunPaths) -> None:
     said = run(paths, python="/nowhere/bin/python")
     assert said.line == "/nowhere/bin/python: No such file or directory"
     assert said.advice.startswith("correct `python` in the cluster profile")
 
 
-def test_python_when_it_cannot_be_run_then_the_same(paths: RunPaths, tmp_path: Path) -> None:
+def test_python_that_cannot_be_run_shows_its_line_and_the_field(paths: RunPaths, tmp_path: Path) -> None:
     (tmp_path / "python").write_text("#!/nowhere/interpreter\n")
     (tmp_path / "python").chmod(0o755)
     assert "correct `python`" in run(paths, python=str(tmp_path / "python")).advice
 
 
-def test_package_when_it_is_missing_then_pythons_last_line(paths: RunPaths) -> None:
+def test_missing_package_shows_pythons_last_line(paths: RunPaths) -> None:
     said = run(paths, command=f"{sys.executable} -c 'import no_such_package'")
     assert said.line == "ModuleNotFoundError: No module named 'no_such_package'"
     assert said.advice.startswith(f"install srlhpc and what the job needs for {sys.executable}")
 
 
-def test_module_when_it_cannot_be_loaded_then_the_job_ends_there(paths: RunPaths) -> None:
+def test_module_that_cannot_be_loaded_ends_the_job(paths: RunPaths) -> None:
     said = run(paths, before=MODULE, modules=["gcc/99"], setup=["touch later"], command="touch later")
     assert said.line == "srlhpc: module load gcc/99 failed"
     assert "ERROR: Unable to locate a modulefile for 'gcc/99'" in said.lines
@@ -68,7 +68,7 @@ def test_module_when_it_cannot_be_loaded_then_the_job_ends_there(paths: RunPaths
     assert not (paths.folder / "later").exists()
 
 
-def test_set_up_line_when_it_fails_then_named_and_the_next_ones_run(paths: RunPaths) -> None:
+def test_failed_set_up_line_is_named_and_the_next_ones_run(paths: RunPaths) -> None:
     setup = ["[ -e /nowhere ] && true", "if false; then", "  true", "fi", "source '/no such/env.sh'", "touch later"]
     said = run(paths, setup=setup, command=f"{sys.executable} -c 'raise SystemExit(1)'")
     assert said.line == "srlhpc: set-up line failed with exit code 1: source '/no such/env.sh'"
@@ -77,25 +77,25 @@ def test_set_up_line_when_it_fails_then_named_and_the_next_ones_run(paths: RunPa
     assert (paths.folder / "later").exists()
 
 
-def test_set_up_line_when_it_fails_and_python_too_then_both_are_shown(paths: RunPaths) -> None:
+def test_failed_set_up_line_and_python_are_both_shown(paths: RunPaths) -> None:
     deep = 'def f(n):\\n f(n - 1) if n else __import__("no_such_package")\\nf(9)'
     said = run(paths, setup=["false"], command=f"{sys.executable} -c \"$(printf '{deep}')\"")
     assert said.line.startswith("ModuleNotFoundError")
     assert said.lines[0] == "srlhpc: set-up line failed with exit code 1: false"
 
 
-def test_disk_when_it_is_full_then_the_disk(paths: RunPaths) -> None:
+def test_full_disk_is_named(paths: RunPaths) -> None:
     said = run(paths, command="sh -c 'echo \"OSError: [Errno 28] No space left on device\" >&2; echo bye; exit 1'")
     assert said.line.endswith("No space left on device")
     assert said.advice == f"make room where {paths.folder} is, then resume"
 
 
-def test_job_when_it_was_requeued_before_then_only_what_it_said_since(paths: RunPaths) -> None:
+def test_output_of_a_requeued_job_counts_since_its_requeue(paths: RunPaths) -> None:
     log = paths.slurm_folder / "7_0_log.err"
     log.write_text("srlhpc: set-up line failed with exit code 1: x\nrequeueing job 7 (preemption); bla\n")
     assert batch_words(paths, "7", "python") is None
     assert run(paths, python="/nowhere/python").lines == ("/nowhere/python: No such file or directory",)
 
 
-def test_job_when_it_wrote_nothing_then_no_words(paths: RunPaths) -> None:
+def test_job_that_wrote_nothing_has_no_last_line(paths: RunPaths) -> None:
     assert batch_words(paths, "7", "python") is None

@@ -24,7 +24,7 @@ def attempts(root: Path, *ends: tuple[str, float] | None) -> RunPaths:
     return paths
 
 
-def test_crashes_when_each_comes_soon_after_the_one_before_then_told_as_one_thing(tmp_path: Path) -> None:
+def test_crashes_soon_after_each_other_are_one_loop(tmp_path: Path) -> None:
     paths = attempts(tmp_path, ("interrupted", 0.0), *[("failed", 1_000.0 + 20.0 * n) for n in range(9)], None)
     loop = crash_loop(paths)
     assert loop is not None
@@ -41,13 +41,11 @@ def test_crashes_when_each_comes_soon_after_the_one_before_then_told_as_one_thin
         [None],
     ],
 )
-def test_crashes_when_they_are_few_or_far_apart_or_over_then_no_loop(
-    tmp_path: Path, ends: list[tuple[str, float] | None]
-) -> None:
+def test_few_distant_or_past_crashes_are_no_loop(tmp_path: Path, ends: list[tuple[str, float] | None]) -> None:
     assert crash_loop(attempts(tmp_path, *ends)) is None
 
 
-def test_crashes_when_the_attempt_after_them_has_run_for_long_then_over(tmp_path: Path) -> None:
+def test_long_attempt_ends_a_crash_loop(tmp_path: Path) -> None:
     paths = attempts(tmp_path, ("failed", 0.0), ("failed", 10.0), ("failed", 20.0), None)
     assert crash_loop(paths) is not None
     write_json(paths.status, {**STATUS, "attempt": 4, "time": 3_000.0})
@@ -55,16 +53,14 @@ def test_crashes_when_the_attempt_after_them_has_run_for_long_then_over(tmp_path
 
 
 @pytest.mark.parametrize("command", ["status", "why"])
-def test_crashes_when_asked_then_the_loop_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_crash_loop_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     hold(attempts(tmp_path, ("failed", 0.0), ("failed", 10.0), ("failed", 20.0), None))
     assert run_command_line([command, "mine", "--root", str(tmp_path)]) == 0
     assert "attempts 1 to 3 crashed one after the other" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["status", "why"])
-def test_rank_when_silent_for_long_then_told_with_the_time_that_is_left(
+def test_silent_rank_is_named_with_the_time_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     facts = {"host": "cpu1", "alive": True, "silence_limit_seconds": 300.0}

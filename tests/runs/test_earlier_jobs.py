@@ -27,25 +27,25 @@ def job(number: str, submitted: float) -> dict[str, Any]:
     return {"id": number, "submitted": submitted}
 
 
-def test_attempt_when_cut_off_with_its_foreman_then_closed(attempt: AttemptPaths) -> None:
+def test_attempt_cut_off_with_its_foreman_is_closed(attempt: AttemptPaths) -> None:
     assert close_lost_attempt(run_of(attempt), "17") == attempt
     assert (read_json(attempt.end) or {})["reason"] == "requeued"
     assert close_lost_attempt(run_of(attempt), "17") is None
 
 
-def test_attempt_when_only_its_foreman_was_cut_off_then_the_coordinators_word_counts(attempt: AttemptPaths) -> None:
+def test_outcome_counts_where_only_the_foreman_was_cut_off(attempt: AttemptPaths) -> None:
     write_json(attempt.outcome, {"state": "finished", "reason": "steps", "message": "9 steps trained"})
     close_lost_attempt(run_of(attempt), "17")
     assert (read_json(attempt.end) or {})["state"] == "finished"
 
 
-def test_attempt_of_no_job_then_left_alone(tmp_path: Path) -> None:
+def test_attempt_of_no_job_is_left_alone(tmp_path: Path) -> None:
     paths = RunPaths(tmp_path)
     write_json(paths.new_attempt().attempt, {"job": None})
     assert close_lost_attempt(paths, "17") is None
 
 
-def test_finished_run_then_jobs_submitted_before_its_end_have_nothing_to_do(attempt: AttemptPaths) -> None:
+def test_jobs_submitted_before_the_end_of_a_run_have_nothing_to_do(attempt: AttemptPaths) -> None:
     write_json(attempt.end, {"state": "finished", "reason": "steps", "message": "", "time": 100.0})
     jobs = [job("17", 1.0), job("18", 2.0), job("19", 200.0)]
     ended = ended_before(run_of(attempt), "18", jobs)
@@ -55,12 +55,12 @@ def test_finished_run_then_jobs_submitted_before_its_end_have_nothing_to_do(atte
 
 
 @pytest.mark.parametrize("state", ["failed", "interrupted"])
-def test_run_that_has_not_finished_then_there_is_work(attempt: AttemptPaths, state: str) -> None:
+def test_unfinished_run_has_work_left(attempt: AttemptPaths, state: str) -> None:
     write_json(attempt.end, {"state": state, "reason": "", "message": "", "time": 100.0})
     assert ended_before(run_of(attempt), "17", [job("17", 1.0)]) is None
 
 
-def test_job_when_marked_by_cancel_then_that_one_is_cancelled(tmp_path: Path) -> None:
+def test_job_marked_by_cancel_is_cancelled(tmp_path: Path) -> None:
     paths = RunPaths(tmp_path)
     write_json(paths.slurm, {"jobs": [{"id": "7", "cancelled": 1.0}, {"id": "8"}]})
     assert cancelled_jobs(paths) == {"7"}

@@ -26,26 +26,26 @@ def raised(attempt: AttemptPaths, rank: int, time: float, **more: Any) -> None:
     write_json(attempt.failure(rank), content | {"traceback": "Traceback\nbad", "kind": "exception"} | more)
 
 
-def test_ranks_when_all_ended_well_then_no_failure(attempt: AttemptPaths) -> None:
+def test_ranks_that_ended_well_are_no_failure(attempt: AttemptPaths) -> None:
     attempt.exit(1).write_text("0 5.0\n")
     assert failures(attempt) == []
 
 
-def test_first_failure_when_several_then_the_earliest(attempt: AttemptPaths) -> None:
+def test_earliest_of_several_failures_is_the_first(attempt: AttemptPaths) -> None:
     attempt.exit(0).write_text("1 9.0\n")
     attempt.exit(1).write_text("137 5.5\n")
     raised(attempt, 2, 7.0)
     assert [failure.rank for failure in failures(attempt)] == [1, 2, 0]
 
 
-def test_killed_rank_when_explained_then_role_host_and_signal(attempt: AttemptPaths) -> None:
+def test_killed_rank_has_role_host_and_signal(attempt: AttemptPaths) -> None:
     attempt.exit(1).write_text("137 5.5\n")
     first = failures(attempt)[0]
     assert first.line == "trainer-default-0 (rank 1, host here) was killed by signal 9 (SIGKILL)"
     assert (first.role, "memory" in first.advice) == ("trainer", True)
 
 
-def test_rank_when_shared_memory_ran_out_then_its_size_and_how_to_enlarge_it(attempt: AttemptPaths) -> None:
+def test_exhausted_shared_memory_is_named_with_size_and_remedy(attempt: AttemptPaths) -> None:
     attempt.exit(1).write_text("135 5.5 65536 1024\n")
     first = failures(attempt)[0]
     assert "(SIGBUS): /dev/shm of its node is too small or full, with 64 MiB, 1 MiB of them free then" in first.line
@@ -54,16 +54,14 @@ def test_rank_when_shared_memory_ran_out_then_its_size_and_how_to_enlarge_it(att
 
 
 @pytest.mark.parametrize("rest", ["", " ", " 65536"])
-def test_rank_when_it_died_of_sigbus_and_the_size_is_not_known_then_the_advice_only(
-    attempt: AttemptPaths, rest: str
-) -> None:
+def test_sigbus_without_a_known_size_gives_the_advice_only(attempt: AttemptPaths, rest: str) -> None:
     attempt.exit(1).write_text(f"135 5.5{rest}\n")
     first = failures(attempt)[0]
     assert first.line.endswith("was killed by signal 7 (SIGBUS)")
     assert "/dev/shm" in first.advice
 
 
-def test_rank_that_raised_when_it_also_ended_then_one_failure_with_its_message(attempt: AttemptPaths) -> None:
+def test_rank_that_raised_and_ended_is_one_failure_with_its_message(attempt: AttemptPaths) -> None:
     raised(attempt, 2, 7.0, message="two\nlines")
     attempt.exit(2).write_text("1 7.5\n")
     (failure,) = failures(attempt)
@@ -71,7 +69,7 @@ def test_rank_that_raised_when_it_also_ended_then_one_failure_with_its_message(a
 
 
 @pytest.mark.parametrize("text", ["", "13", "x y"])
-def test_end_when_half_written_then_not_counted_yet(attempt: AttemptPaths, text: str) -> None:
+def test_half_written_end_does_not_count_yet(attempt: AttemptPaths, text: str) -> None:
     attempt.exit(1).write_text(text)
     assert read_ends(attempt) == {}
 
@@ -92,9 +90,7 @@ def test_end_that_is_known_is_not_read_again(attempt: AttemptPaths) -> None:
         "The application was direct launched using srun, but OMPI was not built with SLURM's PMI support",
     ],
 )
-def test_ranks_when_mpi_is_started_in_anothers_way_then_the_plugin_is_named_and_no_try_is_left(
-    attempt: AttemptPaths, words: str
-) -> None:
+def test_mpi_started_in_anothers_way_names_the_plugin_and_is_not_retried(attempt: AttemptPaths, words: str) -> None:
     for rank, label in enumerate(("coordinator-0", "trainer-default-0", "actor-0")):
         attempt.log(rank, label).write_text(f"Abort(1): Fatal error in internal_Init_thread\n{words}\n")
         attempt.exit(rank).write_text(f"16 {rank}.0\n")
@@ -106,7 +102,7 @@ def test_ranks_when_mpi_is_started_in_anothers_way_then_the_plugin_is_named_and_
     assert first_kind(attempt) == "world"
 
 
-def test_ranks_when_they_end_for_another_reason_then_no_word_of_mpi(attempt: AttemptPaths) -> None:
+def test_ranks_that_end_otherwise_do_not_blame_mpi(attempt: AttemptPaths) -> None:
     attempt.exit(1).write_text("16 5.0\n")
     assert failures(attempt)[0].message == "ended with exit code 16"
     assert first_kind(attempt) == ""

@@ -27,7 +27,7 @@ def hold(path: Path, identity: ProcessIdentity) -> None:
     write_json(path, {**identity.to_json(), "attempt": 3, "renewed": 0.0})
 
 
-def test_lease_when_taken_then_it_names_this_process(path: Path) -> None:
+def test_taken_lease_names_this_process(path: Path) -> None:
     Lease(path).take(2)
     holder = read_lease(path)
     assert holder
@@ -35,7 +35,7 @@ def test_lease_when_taken_then_it_names_this_process(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["lease.json"]
 
 
-def test_lease_when_its_holder_lives_then_refused(path: Path) -> None:
+def test_lease_of_a_living_holder_is_refused(path: Path) -> None:
     identity = ProcessIdentity.of(os.getppid())
     assert identity
     hold(path, identity)
@@ -43,7 +43,7 @@ def test_lease_when_its_holder_lives_then_refused(path: Path) -> None:
         Lease(path).take(4)
 
 
-def test_lease_when_its_holder_is_dead_then_taken_over(path: Path) -> None:
+def test_lease_of_a_dead_holder_is_taken_over(path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         identity = ProcessIdentity.of(process.pid)
     assert identity
@@ -54,21 +54,21 @@ def test_lease_when_its_holder_is_dead_then_taken_over(path: Path) -> None:
     assert holder.process.pid == os.getpid()
 
 
-def test_lease_when_another_process_has_the_holders_number_then_taken_over(path: Path) -> None:
+def test_lease_of_a_dead_holder_with_a_reused_number_is_taken_over(path: Path) -> None:
     own = ProcessIdentity.own()
     hold(path, ProcessIdentity(own.host, own.pid, "another boot:1"))
     Lease(path).take(4)
     assert read_lease(path)
 
 
-def test_lease_when_its_holder_is_on_another_host_then_refused(path: Path) -> None:
+def test_lease_of_a_holder_on_another_host_is_refused(path: Path) -> None:
     hold(path, ProcessIdentity("elsewhere", 1, "boot:1"))
     with pytest.raises(UserError, match="on elsewhere"):
         Lease(path).take(4)
 
 
 @pytest.mark.parametrize(("job", "refused"), [("7", False), ("8", True), ("9", False)], ids=["own", "live", "dead"])
-def test_lease_when_a_job_holds_it_then_refused_unless_it_is_gone_or_our_own(
+def test_lease_of_a_job_is_refused_unless_it_is_gone_or_our_own(
     path: Path, monkeypatch: pytest.MonkeyPatch, job: str, refused: bool
 ) -> None:
     monkeypatch.setattr("srlhpc.runs.lease.job_is_active", lambda job: job in ("7", "8"))
@@ -83,13 +83,13 @@ def test_lease_when_a_job_holds_it_then_refused_unless_it_is_gone_or_our_own(
     assert (holder.job, holder.attempt) == ("7", 4)
 
 
-def test_lease_when_unreadable_then_taken_over(path: Path) -> None:
+def test_unreadable_lease_is_taken_over(path: Path) -> None:
     path.write_text("half a")
     Lease(path).take(1)
     assert read_lease(path)
 
 
-def test_lease_when_two_take_it_then_one_is_refused(path: Path) -> None:
+def test_one_of_two_takers_of_a_lease_is_refused(path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
         "from srlhpc.runs.lease import Lease; from srlhpc.errors import UserError\n"
@@ -107,7 +107,7 @@ def test_lease_when_two_take_it_then_one_is_refused(path: Path) -> None:
     assert sorted(said) == ["refused", "taken"]
 
 
-def test_lease_when_a_process_of_another_host_has_the_same_number_then_one_is_refused(
+def test_processes_of_two_hosts_with_one_number_do_not_share_a_lease(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = os.link
@@ -124,13 +124,13 @@ def test_lease_when_a_process_of_another_host_has_the_same_number_then_one_is_re
         Lease(path).take(1)
 
 
-def test_lease_when_released_then_gone(path: Path) -> None:
+def test_released_lease_is_gone(path: Path) -> None:
     with Lease(path).held(1):
         assert path.exists()
     assert not path.exists()
 
 
-def test_lease_when_another_took_it_then_release_leaves_it(path: Path) -> None:
+def test_release_leaves_the_lease_of_another(path: Path) -> None:
     lease = Lease(path)
     lease.take(1)
     hold(path, ProcessIdentity("elsewhere", 1, "boot:1"))
@@ -138,21 +138,21 @@ def test_lease_when_another_took_it_then_release_leaves_it(path: Path) -> None:
     assert path.exists()
 
 
-def test_process_when_it_is_a_zombie_then_it_has_no_identity() -> None:
+def test_zombie_has_no_identity() -> None:
     process = subprocess.Popen(["true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert ProcessIdentity.of(process.pid) is None
     process.wait()
 
 
-def test_processes_of_an_attempt_when_others_run_then_only_its_own(tmp_path: Path) -> None:
+def test_processes_of_an_attempt_are_only_its_own(tmp_path: Path) -> None:
     environment = os.environ | {"SRLHPC_ATTEMPT": str(tmp_path / "0001")}
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=environment) as process:
         assert processes_of(tmp_path / "0001") == [process.pid]
         assert processes_of(tmp_path / "000") == []
 
 
-def test_file_when_no_process_has_it_then_unused(tmp_path: Path) -> None:
+def test_file_of_no_process_is_unused(tmp_path: Path) -> None:
     assert not is_used(tmp_path / "file")
     with open(tmp_path / "file", "w"):
         assert is_used(tmp_path / "file")
@@ -165,7 +165,7 @@ def other_holder() -> ProcessIdentity:
     return identity
 
 
-def test_renewal_when_another_holds_it_then_it_says_who_and_writes_nothing(path: Path) -> None:
+def test_renewal_names_another_holder_and_writes_nothing(path: Path) -> None:
     lease = Lease(path)
     lease.take(1)
     assert lease.renew() is None
@@ -177,9 +177,7 @@ def test_renewal_when_another_holds_it_then_it_says_who_and_writes_nothing(path:
     assert path.read_bytes() == before
 
 
-def test_renewal_when_another_takes_it_meanwhile_then_that_one_keeps_it(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_renewal_leaves_the_lease_to_who_took_it_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lease = Lease(path)
     lease.take(1)
     content = lease._content
@@ -198,7 +196,7 @@ def test_renewal_when_another_takes_it_meanwhile_then_that_one_keeps_it(
     assert lease.renew() is not None
 
 
-def test_renewal_when_the_lease_was_removed_then_taken_again_but_no_folder_is_made(tmp_path: Path) -> None:
+def test_renewal_takes_a_removed_lease_again_but_makes_no_folder(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     lease = Lease(folder / "lease.json")
@@ -214,9 +212,7 @@ def test_renewal_when_the_lease_was_removed_then_taken_again_but_no_folder_is_ma
     assert not folder.exists()
 
 
-def test_renewal_when_the_lease_was_removed_and_the_folder_fails_a_look_then_it_goes_on(
-    tmp_path: Path, failing_disk: FailingDisk
-) -> None:
+def test_renewal_survives_a_removed_lease_and_a_failed_look(tmp_path: Path, failing_disk: FailingDisk) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     lease = Lease(folder / "lease.json")
@@ -228,7 +224,7 @@ def test_renewal_when_the_lease_was_removed_and_the_folder_fails_a_look_then_it_
     assert read_lease(folder / "lease.json")
 
 
-def test_renewal_when_the_disk_is_full_then_it_needs_no_room(path: Path, failing_disk: FailingDisk) -> None:
+def test_renewal_needs_no_room(path: Path, failing_disk: FailingDisk) -> None:
     lease = Lease(path)
     lease.take(9)
     failing_disk.fill(lambda name: not name.endswith("lease.json"))

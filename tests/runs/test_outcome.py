@@ -9,7 +9,7 @@ from srlhpc.runs.outcome import Outcome, amend_end, write_end
 from srlhpc.runs.paths import RunPaths
 
 
-def test_end_when_amended_then_the_time_of_the_end_stays(tmp_path: Path) -> None:
+def test_amended_end_keeps_its_time(tmp_path: Path) -> None:
     attempt = RunPaths(tmp_path).new_attempt()
     write_end(attempt, Outcome("interrupted", "preemption", "stopped on request"), 0.0)
     before = read_json(attempt.end) or {}
@@ -17,7 +17,7 @@ def test_end_when_amended_then_the_time_of_the_end_stays(tmp_path: Path) -> None
     assert read_json(attempt.end) == before | {"state": "failed", "reason": "requeue", "message": "refused"}
 
 
-def test_end_when_the_disk_takes_nothing_then_the_foreman_goes_on(tmp_path: Path) -> None:
+def test_foreman_survives_an_end_that_cannot_be_written(tmp_path: Path) -> None:
     attempt = RunPaths(tmp_path).attempt(1)
     write_end(attempt, Outcome("interrupted", "preemption", ""), 0.0)
     assert not attempt.end.exists()

@@ -19,7 +19,7 @@ def make(root: Path, name: str | None = None, job: str = "pong") -> RunPaths:
     return create_run(root, name, job, "seed: 3\n", 3, ["srlhpc", "run"])
 
 
-def test_run_when_made_then_its_identity_is_written(tmp_path: Path) -> None:
+def test_new_run_has_its_identity(tmp_path: Path) -> None:
     paths = make(tmp_path / "new" / "root", "first")
     run = read_json(paths.run)
     assert run
@@ -28,31 +28,31 @@ def test_run_when_made_then_its_identity_is_written(tmp_path: Path) -> None:
     assert paths.spec.read_text() == "seed: 3\n"
 
 
-def test_name_when_not_given_then_job_and_id(tmp_path: Path) -> None:
+def test_default_name_is_job_and_id(tmp_path: Path) -> None:
     paths = make(tmp_path, job="my job!")
     assert paths.name == f"my-job--{paths.id}"
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "-option", "with space", "latest", "ä"])
-def test_name_when_it_is_none_then_refused(tmp_path: Path, name: str) -> None:
+def test_impossible_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="cannot be a run's name"):
         make(tmp_path, name)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_name_when_in_use_then_refused(tmp_path: Path) -> None:
+def test_name_in_use_is_refused(tmp_path: Path) -> None:
     make(tmp_path, "a")
     with pytest.raises(UserError, match="the name 'a' is in use"):
         make(tmp_path, "a")
 
 
-def test_ids_when_sorted_then_in_the_order_of_time() -> None:
+def test_ids_sort_by_time() -> None:
     ids = [new_id(1.7e9 + step / 200, 1023 - step) for step in range(1000)]
     assert ids == sorted(ids)
     assert {len(identity) for identity in ids} == {10}
 
 
-def test_run_when_wanted_by_name_id_prefix_or_latest_then_found(tmp_path: Path) -> None:
+def test_run_is_found_by_name_id_prefix_or_latest(tmp_path: Path) -> None:
     first, second = make(tmp_path, "a"), make(tmp_path, "b")
     own = next(n for n in range(11) if first.id[:n] != second.id[:n])
     assert find_run(tmp_path, "a").folder == first.folder
@@ -61,13 +61,13 @@ def test_run_when_wanted_by_name_id_prefix_or_latest_then_found(tmp_path: Path) 
     assert find_run(tmp_path, "latest").folder == max((first, second), key=lambda paths: paths.id).folder
 
 
-def test_run_when_a_name_is_the_start_of_another_id_then_the_name_counts(tmp_path: Path) -> None:
+def test_name_counts_before_the_start_of_an_id(tmp_path: Path) -> None:
     other = make(tmp_path, "a")
     named = make(tmp_path, other.id[:4])
     assert find_run(tmp_path, other.id[:4]).folder == named.folder
 
 
-def test_run_when_the_prefix_is_of_two_ids_then_refused_with_both(tmp_path: Path) -> None:
+def test_prefix_of_two_ids_is_refused_with_both(tmp_path: Path) -> None:
     first, second = make(tmp_path, "a"), make(tmp_path, "b")
     common = next(first.id[:n] for n in range(10, 0, -1) if first.id[:n] == second.id[:n])
     with pytest.raises(UserError) as refusal:
@@ -77,20 +77,20 @@ def test_run_when_the_prefix_is_of_two_ids_then_refused_with_both(tmp_path: Path
 
 
 @pytest.mark.parametrize("wanted", ["carptole", "../outside", "", "."])
-def test_run_when_there_is_none_then_refused(tmp_path: Path, wanted: str) -> None:
+def test_empty_root_has_no_run(tmp_path: Path, wanted: str) -> None:
     make(tmp_path, "cartpole")
     with pytest.raises(UserError, match="no run "):
         find_run(tmp_path, wanted)
 
 
-def test_run_when_misspelt_then_a_suggestion(tmp_path: Path) -> None:
+def test_misspelt_run_gets_a_suggestion(tmp_path: Path) -> None:
     make(tmp_path, "cartpole")
     with pytest.raises(UserError, match="did you mean 'cartpole'"):
         find_run(tmp_path, "carptole")
 
 
 @pytest.mark.parametrize("name", ["o kill", "-x", "latest run", "größer", "a'b", "tab\tname"])
-def test_run_when_its_folder_was_renamed_then_found_and_quoted_in_commands(tmp_path: Path, name: str) -> None:
+def test_renamed_run_is_found_and_quoted_in_commands(tmp_path: Path, name: str) -> None:
     create_run(tmp_path, "k", "job", "", 1, []).folder.rename(tmp_path / name)
     found = find_run(tmp_path, name)
     assert found == RunPaths(tmp_path / name) == find_run(tmp_path, "latest")
@@ -98,7 +98,7 @@ def test_run_when_its_folder_was_renamed_then_found_and_quoted_in_commands(tmp_p
 
 
 @pytest.mark.parametrize("wanted", [".", "..", "../other/run", "a/b", "x" * 300, "a\0b"])
-def test_run_when_the_name_is_no_folder_name_then_refused(tmp_path: Path, wanted: str) -> None:
+def test_name_that_no_folder_can_have_is_refused(tmp_path: Path, wanted: str) -> None:
     root = tmp_path / "runs"
     create_run(root, "k", "job", "", 1, [])
     create_run(tmp_path / "other", "run", "job", "", 1, [])
@@ -106,7 +106,7 @@ def test_run_when_the_name_is_no_folder_name_then_refused(tmp_path: Path, wanted
         find_run(root, wanted)
 
 
-def test_folders_and_files_of_others_under_the_root_when_listed_then_skipped(tmp_path: Path) -> None:
+def test_folders_and_files_of_others_under_the_root_are_skipped(tmp_path: Path) -> None:
     ours = create_run(tmp_path, "k", "job", "", 1, [])
     foreign = {"half": '{"id": "zz', "number": '{"id": 5, "name": "x", "job": 1, "command": 2}', "list": "[]"}
     foreign |= {"wandb": '{"id": "zzzzzzzzzz", "name": "x"}', "empty": "", "bytes": "\0"}
@@ -125,7 +125,7 @@ def test_folders_and_files_of_others_under_the_root_when_listed_then_skipped(tmp
     assert {file.parent.name for file in not_runs(tmp_path)} == {*foreign, "deeper", "waiting"}
 
 
-def test_attempts_when_made_then_numbered(tmp_path: Path) -> None:
+def test_attempts_are_numbered(tmp_path: Path) -> None:
     paths = make(tmp_path)
     assert paths.last_attempt() is None
     assert [paths.new_attempt().number for _ in range(3)] == [1, 2, 3]
@@ -134,7 +134,7 @@ def test_attempts_when_made_then_numbered(tmp_path: Path) -> None:
     assert last.folder == paths.attempts / "0003"
 
 
-def test_root_when_given_then_before_the_variable_and_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_root_comes_before_variable_and_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SRLHPC_ROOT", raising=False)
     assert runs_root(None) == Path("runs").absolute()
     monkeypatch.setenv("SRLHPC_ROOT", "/elsewhere")
@@ -142,7 +142,7 @@ def test_root_when_given_then_before_the_variable_and_the_default(monkeypatch: p
     assert runs_root("/here") == Path("/here")
 
 
-def test_json_when_half_written_or_absent_then_none(tmp_path: Path) -> None:
+def test_half_written_or_missing_json_is_none(tmp_path: Path) -> None:
     (tmp_path / "half.json").write_text('{"a": 1')
     (tmp_path / "list.json").write_text("[1]")
     assert [read_json(tmp_path / name) for name in ("half.json", "list.json", "none.json")] == [None, None, None]

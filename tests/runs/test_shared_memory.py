@@ -31,7 +31,7 @@ def names(run: FakeRun) -> list[Path]:
     return [FOLDER / name for name in run.attempt.shared_memory.read_text().split()]
 
 
-def test_names_when_mpi_has_started_then_they_are_those_of_its_files(tmp_path: Path) -> None:
+def test_predicted_names_are_those_of_mpis_files(tmp_path: Path) -> None:
     with fake_run(tmp_path, "mpi") as run:
         run.wait_until_up()
         if not run.attempt.shared_memory.exists():
@@ -39,9 +39,7 @@ def test_names_when_mpi_has_started_then_they_are_those_of_its_files(tmp_path: P
         assert names(run)[0].exists()
 
 
-def test_file_when_everything_is_killed_then_the_next_command_removes_it_and_no_other(
-    tmp_path: Path, foreign: Path
-) -> None:
+def test_next_command_removes_files_of_killed_runs_and_no_other(tmp_path: Path, foreign: Path) -> None:
     with fake_run(tmp_path, "mpi") as run:
         run.wait_until_up()
         kill([run.process.pid, *run.pids()])
@@ -53,7 +51,7 @@ def test_file_when_everything_is_killed_then_the_next_command_removes_it_and_no_
         assert foreign.exists()
 
 
-def test_file_when_the_run_ends_at_once_then_the_foreman_removes_it(tmp_path: Path) -> None:
+def test_foreman_removes_files_of_a_run_that_ends_at_once(tmp_path: Path) -> None:
     with fake_run(tmp_path, "mpi") as run:
         run.wait_until_up()
         made = names(run)[0]
@@ -63,7 +61,7 @@ def test_file_when_the_run_ends_at_once_then_the_foreman_removes_it(tmp_path: Pa
         assert not made.exists()
 
 
-def test_sweep_when_the_run_goes_on_then_it_touches_nothing(tmp_path: Path) -> None:
+def test_sweep_touches_nothing_of_a_living_run(tmp_path: Path) -> None:
     with fake_run(tmp_path, "mpi") as run:
         run.wait_until_up()
         sweep(tmp_path)
@@ -71,7 +69,7 @@ def test_sweep_when_the_run_goes_on_then_it_touches_nothing(tmp_path: Path) -> N
         assert names(run)[0].exists()
 
 
-def test_leftover_when_a_process_maps_it_then_it_stays(tmp_path: Path) -> None:
+def test_mapped_leftover_stays(tmp_path: Path) -> None:
     attempt = AttemptPaths(tmp_path / "0001")
     attempt.make()
     with fake_run(tmp_path, "mpi") as run:
@@ -99,7 +97,7 @@ def make() -> Iterator[Callable[[str, float], Path]]:
 
 
 @pytest.mark.parametrize("phase", ["starting", "training"])
-def test_file_with_a_random_name_when_all_was_killed_in_the_start_then_removed_unless_foreign(
+def test_file_with_a_random_name_of_a_killed_start_is_removed_unless_foreign(
     tmp_path: Path, make: Callable[[str, float], Path], phase: str
 ) -> None:
     paths = written_run(tmp_path, "mine", status={"attempt": 1, "phase": phase})
@@ -112,7 +110,7 @@ def test_file_with_a_random_name_when_all_was_killed_in_the_start_then_removed_u
     assert [path.exists() for path in (ours, older, used, other)] == [phase == "training", True, True, True]
 
 
-def test_sweep_when_done_then_the_dead_lease_is_gone_and_a_living_one_stays(tmp_path: Path) -> None:
+def test_sweep_removes_a_dead_lease_and_leaves_a_living_one(tmp_path: Path) -> None:
     killed, living = written_run(tmp_path, "killed"), written_run(tmp_path, "living")
     hold(killed, dead())
     hold(living)

@@ -23,16 +23,16 @@ KILLED = "slurmstepd: error: StepId=31.0 exceeded memory limit (313753600 > 5242
         "srun: error: cpu1: task 0: Out Of Memory",
     ],
 )
-def test_words_when_memory_ran_out_then_known(line: str) -> None:
+def test_slurms_line_on_memory_is_known(line: str) -> None:
     assert out_of_memory(["srun: error: cpu1: task 0: Killed", line]) == line
 
 
 @pytest.mark.parametrize("line", ["srun: error: cpu1: task 0: Killed", "slurmstepd: error: *** STEP 7.0 CANCELLED ***"])
-def test_words_when_something_else_was_killed_then_no_word_of_memory(line: str) -> None:
+def test_other_kills_are_not_taken_for_memory(line: str) -> None:
     assert out_of_memory([line]) is None
 
 
-def test_words_when_a_job_was_requeued_then_only_those_of_its_last_start(tmp_path: Path) -> None:
+def test_slurms_lines_are_those_of_the_last_start(tmp_path: Path) -> None:
     paths = written_run(tmp_path, "mine")
     paths.slurm_folder.mkdir()
     (last(paths).logs / "srun.log").write_text(

@@ -17,20 +17,20 @@ MEASURES = {"return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_ma
 OTHERS = {"run", "name", "state", "reason", "attempt", "ranks_planned", "ranks_alive", "last_checkpoint"}
 
 
-def test_state_when_asked_then_every_promised_key(tmp_path: Path) -> None:
+def test_state_has_every_promised_key(tmp_path: Path) -> None:
     promised = COUNTERS | MEASURES | OTHERS
     assert promised <= set(run_state(written_run(tmp_path, "a")))
     assert promised <= set(run_state(create_run(tmp_path, "b", "b", "", 1, [])))
 
 
-def test_run_when_its_holder_lives_then_running(tmp_path: Path) -> None:
+def test_run_of_a_living_holder_is_running(tmp_path: Path) -> None:
     paths = written_run(tmp_path, "a")
     hold(paths)
     state = run_state(paths)
     assert (state["state"], state["phase"], state["ranks_alive"], state["steps"]) == ("running", "training", 2, 4096)
 
 
-def test_run_when_a_new_attempt_has_not_reported_then_starting(tmp_path: Path) -> None:
+def test_run_whose_new_attempt_has_not_reported_is_starting(tmp_path: Path) -> None:
     paths = written_run(tmp_path, "a")
     end(paths, "interrupted", "signal")
     paths.new_attempt()
@@ -39,31 +39,31 @@ def test_run_when_a_new_attempt_has_not_reported_then_starting(tmp_path: Path) -
     assert (state["state"], state["phase"], state["attempt"], state["ranks_alive"]) == ("running", "starting", 2, 0)
 
 
-def test_run_when_the_foreman_has_ended_it_then_its_word_counts(tmp_path: Path) -> None:
+def test_end_that_the_foreman_wrote_counts(tmp_path: Path) -> None:
     paths = written_run(tmp_path, "a")
     end(paths, "finished", "steps", "done")
     state = run_state(paths)
     assert (state["state"], state["reason"], state["message"], state["ranks_alive"]) == ("finished", "steps", "done", 0)
 
 
-def test_run_when_its_holder_is_dead_then_killed(tmp_path: Path) -> None:
+def test_run_of_a_dead_holder_was_killed(tmp_path: Path) -> None:
     paths = written_run(tmp_path, "a")
     hold(paths, dead())
     assert (run_state(paths)["state"], run_state(paths)["reason"]) == ("failed", "killed")
 
 
-def test_run_when_the_foreman_was_killed_after_the_outcome_then_the_outcome_counts(tmp_path: Path) -> None:
+def test_outcome_counts_where_the_foreman_was_killed_after_it(tmp_path: Path) -> None:
     paths = written_run(tmp_path, "a")
     hold(paths, dead())
     write_json(last(paths).outcome, {"state": "finished", "reason": "return_mean", "message": ""})
     assert (run_state(paths)["state"], run_state(paths)["reason"]) == ("finished", "return_mean")
 
 
-def test_run_when_never_started_then_pending(tmp_path: Path) -> None:
+def test_run_that_never_started_is_pending(tmp_path: Path) -> None:
     assert run_state(create_run(tmp_path, "b", "b", "", 1, []))["state"] == "pending"
 
 
-def test_checkpoint_when_several_are_there_then_the_last(tmp_path: Path) -> None:
+def test_last_of_several_checkpoints_is_named(tmp_path: Path) -> None:
     paths = written_run(tmp_path, "a")
     for name in ("updates-000000009.h5", "updates-000000012.h5", ".updates-000000013.h5.1.writing"):
         (paths.checkpoints / name).touch()
@@ -71,7 +71,7 @@ def test_checkpoint_when_several_are_there_then_the_last(tmp_path: Path) -> None
     assert (state["last_checkpoint"], state["last_checkpoint_updates"]) == ("updates-000000012.h5", 12)
 
 
-def test_run_on_slurm_when_memory_ran_out_then_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_on_slurm_that_ran_out_of_memory_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = written_run(tmp_path, "a")
     write_json(paths.slurm, {"jobs": [{"id": "7", "submitted": 0.0}]})
     write_json(last(paths).attempt, {"ranks": 3, "job": "7"})

@@ -46,12 +46,12 @@ def refusal(plan: Plan, cluster: ClusterProfile, minutes: int = 60) -> str:
     return str(caught.value)
 
 
-def test_roles_when_one_node_type_serves_them_all_then_one_component() -> None:
+def test_roles_on_one_type_of_node_are_one_component() -> None:
     allocation = allocate(planned(actors=4), profile({"default": CPU}), 60)
     assert [(each.first_rank, each.ranks, each.nodes) for each in allocation.components] == [(0, 8, 1)]
 
 
-def test_roles_when_on_two_node_types_then_coordinator_trainers_and_servers_come_first() -> None:
+def test_coordinator_trainers_and_servers_come_first_on_two_types_of_node() -> None:
     gpu, cpu = allocate(planned(), profile({**TWO_TYPES, "actor": {"ranks_per_node": 2}}), 60).components
     assert gpu.options == {
         "partition": "gpu",
@@ -64,28 +64,28 @@ def test_roles_when_on_two_node_types_then_coordinator_trainers_and_servers_come
     assert (cpu.options["partition"], cpu.first_rank, cpu.ranks, cpu.tasks) == ("cpu", 4, 4, (2, 2))
 
 
-def test_coordinator_when_the_profile_names_it_then_where_it_says() -> None:
+def test_coordinator_lies_where_the_profile_says() -> None:
     components = allocate(planned(), profile({**TWO_TYPES, "coordinator": CPU}), 60).components
     assert [each.options["partition"] for each in components] == ["cpu", "gpu", "cpu"]
 
 
-def test_ranks_when_they_do_not_divide_evenly_then_the_first_nodes_have_one_more() -> None:
+def test_first_nodes_have_one_rank_more_where_they_do_not_divide_evenly() -> None:
     actors = allocate(planned(actors=5), profile({**TWO_TYPES, "actor": {"nodes": 2}}), 60).components[1]
     assert actors.tasks == (3, 2)
     assert [actors.node_of(rank) for rank in range(4, 9)] == [0, 0, 0, 1, 1]
 
 
-def test_trainers_when_a_node_has_too_few_gpus_then_more_nodes() -> None:
+def test_trainers_take_more_nodes_where_one_has_too_few_gpus() -> None:
     gpu = allocate(planned(trainers=4), profile({**TWO_TYPES, "policy_server": CPU}), 60).components[0]
     assert (gpu.nodes, gpu.tasks, gpu.options["gpus-per-node"], gpu.gpus) == (2, (3, 2), "2", 4)
 
 
-def test_gpus_when_two_ranks_share_one_then_half_as_many_are_asked_for() -> None:
+def test_ranks_that_share_gpus_ask_for_half_as_many() -> None:
     roles = {**TWO_TYPES, "trainer": {**GPU, "gpus_per_rank": 0.5, "gpu_type": "a100"}, "policy_server": CPU}
     assert allocate(planned(), profile(roles), 60).components[0].options["gpus-per-node"] == "a100:1"
 
 
-def test_many_actors_when_on_the_trainers_partition_then_no_gpus_beside_them() -> None:
+def test_many_actors_have_no_gpus_beside_them() -> None:
     roles = {"default": {"partition": "gpu"}, "trainer": {"gpus_per_rank": 1}}
     learning, acting = allocate(planned(actors=16), profile(roles), 60).components
     assert (learning.ranks, learning.gpus, acting.gpus) == (3, 2, 0)
@@ -106,22 +106,22 @@ def on_gpu(nodes: int | None, actors: int, roles: Any = ONE_PARTITION, trainers:
 
 
 @pytest.mark.parametrize("nodes", [2, None])
-def test_parts_of_one_partition_when_it_has_no_nodes_for_all_of_them_then_one_component(nodes: int | None) -> None:
+def test_ranks_of_a_small_partition_are_one_component(nodes: int | None) -> None:
     (component,) = on_gpu(nodes, actors=12).components
     assert (component.tasks, component.options["gpus-per-node"], component.gpus) == ((8, 7), "2", 4)
 
 
-def test_parts_of_one_partition_when_it_has_nodes_for_all_of_them_then_no_gpus_lie_idle() -> None:
+def test_no_gpus_lie_idle_where_the_partition_has_nodes_for_two_components() -> None:
     assert [(part.nodes, part.gpus) for part in on_gpu(3, actors=12).components] == [(1, 2), (2, 0)]
 
 
-def test_ranks_without_gpus_then_on_nodes_of_any_type_of_gpu() -> None:
+def test_ranks_without_gpus_lie_on_nodes_of_any_type_of_gpu() -> None:
     roles = {**ONE_PARTITION, "trainer": {"gpus_per_rank": 1, "gpu_type": "a100"}, "policy_server": {"nodes": 1}}
     (component,) = on_gpu(1, actors=3, roles=roles).components
     assert component.options["gpus-per-node"] == "a100:1"
 
 
-def test_parts_of_one_partition_when_they_cannot_be_one_and_need_too_many_nodes_then_refused_with_arithmetic() -> None:
+def test_components_that_need_too_many_nodes_are_refused_with_arithmetic() -> None:
     roles = {**ONE_PARTITION, "actor": {"exclusive": True}}
     with pytest.raises(UserError) as caught:
         on_gpu(2, actors=12, roles=roles)
@@ -132,7 +132,7 @@ def test_parts_of_one_partition_when_they_cannot_be_one_and_need_too_many_nodes_
     assert len(on_gpu(3, actors=12, roles=roles).components) == 2
 
 
-def test_parts_of_one_partition_when_they_lie_in_another_part_between_then_their_nodes_are_counted_too() -> None:
+def test_nodes_of_all_components_of_a_partition_are_counted() -> None:
     partitions = {"cpu": {"nodes": 1, "cpus_per_node": 8}, "gpu": {"nodes": 1, "cpus_per_node": 8, "gpus_per_node": 2}}
     cluster = profile({**TWO_TYPES, "coordinator": CPU}, partitions=partitions)
     assert refusal(planned(), cluster).startswith(
@@ -140,50 +140,48 @@ def test_parts_of_one_partition_when_they_lie_in_another_part_between_then_their
     )
 
 
-def test_cpus_when_ranks_of_a_node_want_different_numbers_then_they_share_the_sum() -> None:
+def test_ranks_of_a_node_share_the_sum_of_their_cpus() -> None:
     roles = {"default": CPU, "trainer": {"partition": "cpu", "cpus_per_rank": 4}}
     (all_ranks,) = allocate(planned(trainers=1, actors=1), profile(roles), 60).components
     # A coordinator, a policy server and an actor of one CPU beside a trainer of four: seven for four tasks.
     assert all_ranks.options["cpus-per-task"] == 2
 
 
-def test_threads_of_libraries_then_the_cpus_that_each_rank_is_to_have() -> None:
+def test_libraries_have_as_many_threads_as_their_rank_has_cpus() -> None:
     roles = {"default": CPU, "actor": {"cpus_per_rank": 2}}
     allocation = allocate(planned(trainers=1, actors=2, policy_servers={"threads": 3}), profile(roles), 60)
     assert allocation.threads == {0: 1, 1: 1, 2: 3, 3: 2, 4: 2}
 
 
-def test_cpus_when_the_profile_does_not_say_then_the_threads_of_the_job() -> None:
+def test_cpus_are_by_default_the_threads_of_the_job() -> None:
     many = planned(1, 1, policy_servers={"threads": 3})
     (all_ranks,) = allocate(many, profile({"default": {**CPU, "nodes": 4}}), 60).components
     assert all_ranks.options["cpus-per-task"] == 3
 
 
-def test_memory_when_set_then_the_sum_of_the_fullest_node() -> None:
+def test_memory_is_the_sum_of_the_fullest_node() -> None:
     roles = {"default": {**CPU, "memory_mb_per_rank": 100}, "trainer": {"memory_mb_per_rank": 1000}}
     (all_ranks,) = allocate(planned(actors=2), profile(roles), 60).components
     assert all_ranks.options["mem"] == "2400M"
 
 
-def test_cost_when_nodes_are_shared_then_what_is_asked_for_times_hours() -> None:
+def test_shared_nodes_cost_what_is_asked_for() -> None:
     allocation = allocate(planned(), profile(TWO_TYPES), 30)
     assert (allocation.core_hours, allocation.gpu_hours) == (4.0, 1.0)
 
 
-def test_cost_when_nodes_are_exclusive_then_all_their_cpus() -> None:
+def test_exclusive_nodes_cost_all_their_cpus() -> None:
     allocation = allocate(planned(), profile({"default": {**CPU, "exclusive": True}}), 60)
     assert allocation.core_hours == 8.0
 
 
-def test_allocation_when_written_and_read_then_equal() -> None:
+def test_allocation_survives_writing_and_reading() -> None:
     allocation = allocate(planned(), profile(TWO_TYPES, sbatch={"mail-type": "END"}), 60)
     assert Allocation.from_json(allocation.to_json()) == allocation
 
 
 @given(st.integers(1, 6), st.integers(3, 12), st.sampled_from([1, 2, 4]), st.booleans())
-def test_components_whatever_the_numbers_then_hold_every_rank_once(
-    trainers: int, actors: int, most: int, shared: bool
-) -> None:
+def test_components_hold_every_rank_once(trainers: int, actors: int, most: int, shared: bool) -> None:
     plan = planned(trainers, actors)
     roles = {"default": CPU} if shared else {**TWO_TYPES, "actor": {"ranks_per_node": most}}
     partitions = {name: {**facts, "nodes": None} for name, facts in PARTITIONS.items()}
@@ -193,14 +191,14 @@ def test_components_whatever_the_numbers_then_hold_every_rank_once(
     assert all(sum(each.tasks) == each.ranks and len(each.tasks) == each.nodes for each in allocation.components)
 
 
-def test_map_of_ranks_when_shown_then_a_row_for_every_rank_with_component_and_node() -> None:
+def test_map_of_ranks_has_component_and_node_of_every_rank() -> None:
     plan = planned()
     lines = rank_map(plan, allocate(plan, profile({**TWO_TYPES, "actor": {"nodes": 2}}), 60))
     assert lines[1].split() == ["0", "0", "0", "coordinator-0"]
     assert lines[-1].split() == ["7", "1", "1", "actor-3"]
 
 
-def test_map_of_ranks_when_they_are_many_then_those_alike_in_one_row() -> None:
+def test_map_of_many_ranks_has_one_row_for_those_alike() -> None:
     plan = planned(trainers=4, actors=101, policy_servers={"ranks": 1})
     roles = {"default": CPU, "trainer": {**GPU, "nodes": 2}}
     partitions = {**PARTITIONS, "cpu": {"cpus_per_node": 25}}
@@ -215,7 +213,7 @@ def test_map_of_ranks_when_they_are_many_then_those_alike_in_one_row() -> None:
     ]
 
 
-def test_map_of_ranks_when_ranks_have_several_roles_then_all_of_them() -> None:
+def test_map_of_ranks_has_all_roles_of_a_rank() -> None:
     plan = planned(trainers=1, actors=40, actors_inference="inline")
     lines = rank_map(plan, allocate(plan, profile({"default": CPU}, partitions={"cpu": {"cpus_per_node": 50}}), 60))
     assert lines[-1].split(maxsplit=3) == ["2-41", "0", "0", "actor-0…39 + policy_server-0…39"]
@@ -223,7 +221,7 @@ def test_map_of_ranks_when_ranks_have_several_roles_then_all_of_them() -> None:
 
 @pytest.mark.parametrize("actors", [30, 60])
 @pytest.mark.parametrize("facts", [{"cpus_per_node": 7}, {"memory_mb_per_node": 700}, {}])
-def test_nodes_when_searched_then_no_smaller_number_would_do(actors: int, facts: dict[str, int]) -> None:
+def test_no_smaller_number_of_nodes_would_do(actors: int, facts: dict[str, int]) -> None:
     plan = planned(trainers=1, actors=actors)
     roles = {"default": {**CPU, "memory_mb_per_rank": 100}, "actor": {"ranks_per_node": 9}}
     (component,) = allocate(plan, profile(roles, partitions={"cpu": facts}), 60).components
@@ -232,7 +230,7 @@ def test_nodes_when_searched_then_no_smaller_number_would_do(actors: int, facts:
     assert "cannot place" in refusal(plan, profile(fewer, partitions={"cpu": facts}))
 
 
-def test_trainers_when_their_batches_need_more_memory_than_the_profile_gives_then_refused() -> None:
+def test_trainers_whose_batches_need_more_memory_are_refused() -> None:
     plan = planned(trainers=1, batch={"fragments": 4_000_000, "fragment_steps": 8})
     needed = math.ceil(batches_bytes(plan, plan.trained_policies[0]) / 1e6)
     enough, short = (
@@ -245,13 +243,13 @@ def test_trainers_when_their_batches_need_more_memory_than_the_profile_gives_the
     assert "MB for its batches alone" in said
 
 
-def test_resources_when_shown_then_nodes_gpus_and_cost() -> None:
+def test_table_of_resources_has_nodes_gpus_and_cost() -> None:
     lines = resources_table(allocate(planned(), profile(TWO_TYPES), 90))
     assert "partition gpu, 1 node with 4 ranks, 4 CPUs, 2 GPUs" in lines[0]
     assert lines[-1] == "time limit 01:30:00: at most 12.0 core-hours, 3.0 GPU-hours a job"
 
 
-def test_trainers_when_cuda_and_the_profile_gives_no_gpu_then_refused() -> None:
+def test_cuda_trainers_without_a_gpu_in_the_profile_are_refused() -> None:
     wants_cuda = planned(trainers=1)
     spec = wants_cuda.spec.model_copy(
         update={"trainers": wants_cuda.spec.trainers.model_copy(update={"device": "cuda"})}
@@ -260,40 +258,40 @@ def test_trainers_when_cuda_and_the_profile_gives_no_gpu_then_refused() -> None:
     assert message.startswith("roles.trainer.gpus_per_rank: is 0, but the job's trainers.device is 'cuda'")
 
 
-def test_gpus_when_the_partition_has_none_then_refused() -> None:
+def test_gpus_of_a_partition_without_any_are_refused() -> None:
     message = refusal(planned(), profile({"default": CPU, "trainer": {"gpus_per_rank": 1}}))
     assert message.startswith("roles.trainer.partition: is 'cpu', whose nodes have no GPUs")
 
 
-def test_ranks_when_more_than_all_nodes_hold_then_refused() -> None:
+def test_more_ranks_than_all_nodes_hold_are_refused() -> None:
     message = refusal(planned(actors=40), profile(TWO_TYPES))
     assert message.startswith("roles.actor: cannot place 40 ranks (40 actor) on 4 nodes of partition cpu")
 
 
-def test_ranks_when_more_than_the_named_nodes_hold_then_refused() -> None:
+def test_more_ranks_than_the_named_nodes_hold_are_refused() -> None:
     message = refusal(planned(actors=8), profile({**TWO_TYPES, "actor": {"nodes": 2, "ranks_per_node": 2}}))
     assert message.startswith("roles.actor: cannot place 8 ranks (8 actor) on 2 nodes")
 
 
-def test_nodes_when_more_than_ranks_then_refused() -> None:
+def test_more_nodes_than_ranks_are_refused() -> None:
     message = refusal(planned(actors=3), profile({**TWO_TYPES, "actor": {"nodes": 4}}))
     assert message == "roles.actor.nodes: is 4, for 3 ranks; a node must have at least one"
 
 
-def test_memory_when_only_some_roles_of_a_node_set_it_then_refused() -> None:
+def test_memory_of_only_some_roles_of_a_node_is_refused() -> None:
     message = refusal(planned(), profile({"default": CPU, "trainer": {"memory_mb_per_rank": 1000}}))
     assert message.startswith("roles.coordinator.memory_mb_per_rank: is not set, but other roles")
 
 
-def test_cpus_when_fewer_than_threads_then_refused() -> None:
+def test_fewer_cpus_than_threads_are_refused() -> None:
     message = refusal(planned(policy_servers={"threads": 4}), profile({"default": {**CPU, "cpus_per_rank": 2}}))
     assert message.startswith("roles.policy_server.cpus_per_rank: is 2, but the job gives policy_server-0 4 threads")
 
 
-def test_time_when_longer_than_the_partition_allows_then_refused() -> None:
+def test_longer_time_than_the_partition_allows_is_refused() -> None:
     message = refusal(planned(), profile(TWO_TYPES), minutes=601)
     assert message.startswith("partitions.gpu.max_minutes: is 600, but the job asks for 601 minutes")
 
 
-def test_time_when_over_before_the_signal_then_refused() -> None:
+def test_time_that_is_over_before_the_signal_is_refused() -> None:
     assert refusal(planned(), profile(TWO_TYPES), minutes=1).startswith("signal_lead_seconds: is 90;")

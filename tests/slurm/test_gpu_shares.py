@@ -26,12 +26,12 @@ from srlhpc.slurm.gpu_shares import gpu_places, gpus_of_node
         ([1.5, 0.5], [[0, 1], [2]]),
     ],
 )
-def test_ranks_of_a_node_then_gpus_in_order_and_parts_together(shares: list[float], places: list[list[int]]) -> None:
+def test_ranks_of_a_node_get_gpus_in_order_and_shares_together(shares: list[float], places: list[list[int]]) -> None:
     assert [list(each) for each in gpu_places(shares)] == places
 
 
 @given(st.lists(st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 2.0]), max_size=12))
-def test_gpu_when_shared_then_never_more_than_whole_and_none_is_left_out(shares: list[float]) -> None:
+def test_shared_gpu_is_never_more_than_whole_and_none_is_left_out(shares: list[float]) -> None:
     places = gpu_places(shares)
     for gpu in range(gpus_of_node(shares)):
         users = [share for share, own in zip(shares, places, strict=True) if gpu in own]

@@ -33,20 +33,20 @@ def queue() -> dict[str, JobState]:
         ("62", "COMPLETED", ""),
     ],
 )
-def test_queue_when_read_then_state_and_reason(queue: dict[str, JobState], job: str, state: str, reason: str) -> None:
+def test_queue_has_state_and_reason(queue: dict[str, JobState], job: str, state: str, reason: str) -> None:
     assert (queue[job].state, queue[job].reason) == (state, reason)
     assert queue[job].is_active == (state in ("PENDING", "RUNNING"))
 
 
-def test_queue_when_a_job_is_held_then_known_by_all_of_slurms_words(queue: dict[str, JobState]) -> None:
+def test_held_job_is_known_by_all_of_slurms_words(queue: dict[str, JobState]) -> None:
     assert {job for job, state in queue.items() if state.is_held} == {"60", "37"}
 
 
-def test_queue_when_a_job_runs_then_its_nodes_and_what_is_left(queue: dict[str, JobState]) -> None:
+def test_running_job_has_nodes_and_time_left(queue: dict[str, JobState]) -> None:
     assert (queue["65"].nodes, queue["65"].time_left) == ("gpu[1-2]", "59:49")
 
 
-def test_queue_when_a_job_has_components_then_it_starts_with_the_last_of_them(queue: dict[str, JobState]) -> None:
+def test_heterogeneous_job_starts_with_its_last_component(queue: dict[str, JobState]) -> None:
     assert queue["67"].start == "2026-11-28T06:54:00"
 
 
@@ -55,18 +55,18 @@ def test_queue_when_a_job_has_components_then_it_starts_with_the_last_of_them(qu
     [("9+0|PENDING|None|1:00||N/A\n9+1|PENDING|Resources|1:00||N/A\n", "Resources")]
     + [("9+1|PENDING|Priority|1:00||N/A\n9+0|PENDING|None|1:00||N/A\n", "Priority")],
 )
-def test_queue_when_only_one_component_has_a_reason_then_that(lines: str, reason: str) -> None:
+def test_reason_of_any_component_is_the_jobs(lines: str, reason: str) -> None:
     assert parse_queue(lines)["9"].reason == reason
 
 
-def test_accounting_when_read_then_the_verdict_on_each_job() -> None:
+def test_accounting_gives_the_verdict_on_each_job() -> None:
     jobs = parse_accounting((SAID / "sacct.txt").read_text())
     assert jobs["70"].verdict == "job 70: FAILED, exit code 3:0, on cpu2"
     assert jobs["37"].verdict == "job 37: CANCELLED"
     assert (jobs["46"].state, jobs["46"].nodes) == ("COMPLETED", "gpu1")
 
 
-def test_controller_when_asked_then_state_reason_exit_code_and_nodes() -> None:
+def test_controller_gives_state_reason_exit_code_and_nodes() -> None:
     lines = (SAID / "scontrol.txt").read_text().splitlines()
     shown = {line.split()[0]: parse_shown("9", line) for line in lines}
     assert shown["JobId=70"] == JobState("9", "FAILED", "NonZeroExitCode", nodes="cpu2", exit_code="3:0")
@@ -90,7 +90,7 @@ def test_controller_when_asked_then_state_reason_exit_code_and_nodes() -> None:
         ("", "no other reason", "scontrol show job 9"),
     ],
 )
-def test_reason_when_explained_then_what_it_means_and_what_helps(reason: str, words: str, remedy: str) -> None:
+def test_explained_reason_has_meaning_and_remedy(reason: str, words: str, remedy: str) -> None:
     meaning, help_ = explained(reason, "9")
     assert words in meaning
     assert remedy in help_

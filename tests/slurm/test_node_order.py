@@ -26,21 +26,21 @@ NODES = [
 ]
 
 
-def test_components_then_in_the_order_of_their_partitions_first_nodes_and_ranks_stay() -> None:
+def test_components_are_ordered_by_first_nodes_and_ranks_stay() -> None:
     made = sorted_by_nodes(Allocation((GPU, CPU), 10), NODES)
     assert made.components == (CPU, GPU)
     assert [made.component_of(rank) for rank in (0, 3, 4, 7)] == [1, 1, 0, 0]
 
 
-def test_component_without_a_partition_then_the_default_ones_nodes() -> None:
+def test_component_without_a_partition_has_the_default_ones_nodes() -> None:
     assert sorted_by_nodes(Allocation((GPU, ANYWHERE), 10), NODES).components == (ANYWHERE, GPU)
 
 
-def test_partition_without_nodes_then_components_as_they_are() -> None:
+def test_components_on_a_partition_without_nodes_keep_their_order() -> None:
     assert sorted_by_nodes(Allocation((GPU, CPU), 10), NODES[:3]).components == (GPU, CPU)
 
 
-def test_names_then_sorted_by_letters_and_by_number() -> None:
+def test_names_sort_by_letters_and_by_number() -> None:
     assert sorted(["gpu1", "cpu10", "cpu9", "cpu"], key=by_name) == ["cpu", "cpu9", "cpu10", "gpu1"]
 
 
@@ -54,5 +54,5 @@ def test_names_then_sorted_by_letters_and_by_number() -> None:
         ("pmix", [], False),
     ],
 )
-def test_nodes_out_of_order_when_pmix_then_a_warning(plugin: str, nodes: list[list[str]], is_wrong: bool) -> None:
+def test_nodes_out_of_order_are_a_warning_under_pmix(plugin: str, nodes: list[list[str]], is_wrong: bool) -> None:
     assert (order_warning(plugin, nodes) is not None) == is_wrong

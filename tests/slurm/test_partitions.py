@@ -30,7 +30,7 @@ CLUSTER = [
 ]
 
 
-def test_nodes_when_sinfo_prints_them_then_read_by_column() -> None:
+def test_nodes_of_sinfo_are_read_by_column() -> None:
     text = line("gpu*", "g1", "mix", "2/6/0/8", "8000", "1-00:00:00", "gpu:a100:4(S:0-1)", "gpu:a100:1(IDX:0)")
     assert parse_nodes(text + "\n") == [
         NodeState("gpu", True, "g1", "mix", 8, 6, 8000, 1440, {"a100": 4}, 1),
@@ -48,22 +48,22 @@ def test_nodes_when_sinfo_prints_them_then_read_by_column() -> None:
         ("craynetwork:4", {}),
     ],
 )
-def test_gpus_when_in_generic_resources_then_counted_by_type(gres: str, gpus: dict[str, int]) -> None:
+def test_gpus_of_generic_resources_are_counted_by_type(gres: str, gpus: dict[str, int]) -> None:
     assert parse_gpus(gres) == gpus
 
 
 @pytest.mark.parametrize("state", ["down", "idle*", "drain", "idle~", "resv", "maint"])
-def test_node_when_it_takes_no_jobs_then_not_up(state: str) -> None:
+def test_node_that_takes_no_jobs_is_not_up(state: str) -> None:
     assert not NodeState("p", False, "n", state, 8, 8, 1, None, {}, 0).is_up
 
 
-def test_free_table_then_cpus_and_gpus_that_are_free_by_partition() -> None:
+def test_free_table_has_free_cpus_and_gpus_by_partition() -> None:
     rows = [row.split() for row in free_table(CLUSTER)]
     assert rows[1] == ["cpu*", "2/2", "12/16", "0/0", "1", "h"]
     assert rows[2] == ["gpu", "1/1", "6/8", "3/4", "no", "limit"]
 
 
-def test_first_profile_when_read_then_trainers_are_where_gpus_are(tmp_path: Path) -> None:
+def test_first_profile_puts_trainers_where_gpus_are(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(first_profile("mine", CLUSTER, requeue=True))
     profile = read_cluster(str(path)).profile
@@ -73,7 +73,7 @@ def test_first_profile_when_read_then_trainers_are_where_gpus_are(tmp_path: Path
     assert (profile.partitions["gpu"].gpus_per_node, profile.partitions["gpu"].max_minutes) == (4, None)
 
 
-def test_first_profile_when_partitions_have_odd_names_then_quoted(tmp_path: Path) -> None:
+def test_first_profile_quotes_odd_names_of_partitions(tmp_path: Path) -> None:
     path = tmp_path / "odd.yaml"
     path.write_text(first_profile("odd", [node("no", "n", {}), node("1e3", "n", {})], requeue=False))
     assert list(read_cluster(str(path)).profile.partitions) == ["no", "1e3"]

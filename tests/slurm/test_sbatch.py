@@ -25,32 +25,32 @@ def text(*components: Component, dependency: str | None = None, folder: str = "/
     )
 
 
-def test_script_of_two_components_then_as_recorded() -> None:
+def test_script_of_two_components_is_as_recorded() -> None:
     made = text(GPU, CPU, modules=["gcc/12"], setup=["export A='b c'"], dependency="afterany:7")
     assert made == RECORDED.read_text()
 
 
-def test_script_when_not_requeued_then_says_so() -> None:
+def test_script_without_requeue_says_so() -> None:
     assert "#SBATCH --no-requeue" in text(GPU, requeue=False)
 
 
-def test_signal_when_usr1_then_submitit_is_told() -> None:
+def test_submitit_is_told_of_usr1() -> None:
     made = text(GPU, signal="USR1", signal_lead_seconds=30)
     assert "#SBATCH --signal=B:USR1@30" in made
     assert "export SUBMITIT_PREEMPT_SIGNAL=USR1" in made
 
 
-def test_path_when_the_submitting_shell_is_not_exported_then_the_set_up_lines_can_add_to_it() -> None:
+def test_set_up_lines_can_add_to_a_path_that_is_not_exported() -> None:
     assert "export PATH" not in text(GPU).splitlines()
     lines = text(GPU, sbatch={"export": "NONE"}, setup=["export PATH=$HOME/bin:$PATH"]).splitlines()
     assert lines.index("export PATH") < lines.index("export PATH=$HOME/bin:$PATH")
 
 
-def test_folder_when_it_has_spaces_and_percents_then_quoted() -> None:
+def test_folder_with_spaces_and_percents_is_quoted() -> None:
     assert "#SBATCH --output='/my runs/100%%/%j_0_log.out'" in text(GPU, folder="/my runs/100%")
 
 
-def test_options_when_all_are_written_then_before_the_first_command() -> None:
+def test_options_stand_before_the_first_command() -> None:
     lines = text(GPU, CPU, setup=["true"]).splitlines()
     first = next(n for n, line in enumerate(lines) if not line.startswith("#"))
     assert not any(line.startswith("#SBATCH") for line in lines[first:])

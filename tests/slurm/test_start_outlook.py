@@ -50,7 +50,7 @@ LAB = [
         ([part("gpu", 1), part("gpu,cpu", 4)], 5, 4),
     ],
 )
-def test_parts_when_they_need_more_nodes_than_can_serve_them_then_never(
+def test_components_that_need_more_nodes_than_there_are_never_start(
     parts: list[Component], needed: int, able: int
 ) -> None:
     said = shortage(Allocation(tuple(parts), 10), LAB)
@@ -68,11 +68,11 @@ def test_parts_when_they_need_more_nodes_than_can_serve_them_then_never(
         [part("hidden", 2), part("hidden", 2)],
     ],
 )
-def test_parts_when_there_are_nodes_or_slurm_shows_none_then_nothing_is_said(parts: list[Component]) -> None:
+def test_components_with_enough_or_unknown_nodes_are_no_shortage(parts: list[Component]) -> None:
     assert shortage(Allocation(tuple(parts), 10), LAB) is None
 
 
-def test_outlook_then_what_is_needed_and_what_is_free() -> None:
+def test_outlook_has_what_is_needed_and_what_is_free() -> None:
     assert outlook(Allocation((part("gpu", 1, gpus=1), part(None, 2)), 10), LAB) == (
         "needs 1 node of partition gpu with 4 CPUs and 1 GPU and 2 nodes of the default partition with 4 CPUs at once; "
         "such nodes free now: 2 of partition gpu and 1 of the default partition"
@@ -87,7 +87,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("lab")
-def test_submission_when_the_job_could_never_start_then_refused() -> None:
+def test_submission_of_a_job_that_could_never_start_is_refused() -> None:
     check_can_start(Allocation((part("gpu", 1), part("cpu", 2)), 10))
     with pytest.raises(
         UserError, match=r"^roles: the job needs 3 nodes at once .*: it would never start\. Ask for fewer"
@@ -96,7 +96,7 @@ def test_submission_when_the_job_could_never_start_then_refused() -> None:
 
 
 @pytest.mark.usefixtures("lab")
-def test_estimate_of_a_heterogeneous_job_then_what_slurm_leaves_out_stands_behind_it(
+def test_estimate_of_a_heterogeneous_job_adds_what_slurm_leaves_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Said:
@@ -125,14 +125,14 @@ def waits(tmp_path: Path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.usefixtures("lab")
-def test_why_when_the_job_waits_for_nodes_then_which_and_how_many_are_free(waits: Callable[..., list[str]]) -> None:
+def test_why_of_a_waiting_job_names_nodes_needed_and_free(waits: Callable[..., list[str]]) -> None:
     said = waits("Resources", part("gpu", 1), part("cpu", 2))
     assert said[0] == "job 7 waits: it waits for free nodes (Slurm says Resources)"
     assert said[1].startswith("the job needs 1 node of partition gpu with 4 CPUs and 2 nodes of partition cpu")
 
 
 @pytest.mark.usefixtures("lab")
-def test_why_when_the_job_can_never_start_then_that_and_not_to_wait(waits: Callable[..., list[str]]) -> None:
+def test_why_of_a_job_that_can_never_start_says_so(waits: Callable[..., list[str]]) -> None:
     said = waits("Resources", part("gpu", 1), part("gpu", 2))
     assert said[0].startswith("job 7 can never start: the job needs 3 nodes at once")
     assert not any("wait" in line for line in said)

@@ -39,7 +39,7 @@ def end(state: str, reason: str) -> dict[str, str]:
     return {"state": state, "reason": reason, "message": "m"}
 
 
-def test_queue_when_a_job_has_components_then_only_its_leader() -> None:
+def test_heterogeneous_job_is_known_by_its_leader() -> None:
     found = parse_queue(
         "7+1|PENDING|Resources|10:00||N/A\n7+0|PENDING|Priority|10:00||N/A\n8|RUNNING|None|9:30|cpu1|N/A\n"
     )
@@ -49,31 +49,31 @@ def test_queue_when_a_job_has_components_then_only_its_leader() -> None:
     }
 
 
-def test_job_when_it_waits_for_the_first_time_then_pending_with_slurms_reason(says: Callable[..., SlurmJobs]) -> None:
+def test_new_job_is_pending_with_slurms_reason(says: Callable[..., SlurmJobs]) -> None:
     assert slurm_state(["7"], None, None, 0.0, says("7|PENDING|Resources|1:00||N/A"))[:2] == ("pending", "Resources")
 
 
 @pytest.mark.parametrize(("reason", "state"), [("time_limit", "requeued"), ("preemption", "preempted")])
-def test_job_when_it_waits_again_then_why(says: Callable[..., SlurmJobs], reason: str, state: str) -> None:
+def test_job_that_waits_again_says_why(says: Callable[..., SlurmJobs], reason: str, state: str) -> None:
     found = slurm_state(["7"], STARTED, end("interrupted", reason), 0.0, says("7|PENDING|BeginTime|1:00||N/A"))
     assert found[:2] == (state, "BeginTime")
 
 
-def test_job_when_nodes_boot_then_configuring(says: Callable[..., SlurmJobs]) -> None:
+def test_job_whose_nodes_boot_is_configuring(says: Callable[..., SlurmJobs]) -> None:
     assert slurm_state(["7"], None, None, 0.0, says("7|CONFIGURING|None|1:00|cpu1|N/A")).state == "configuring"
 
 
-def test_job_when_it_runs_again_then_running_whatever_the_last_attempt_said(says: Callable[..., SlurmJobs]) -> None:
+def test_job_that_runs_again_is_running(says: Callable[..., SlurmJobs]) -> None:
     jobs = says("7|RUNNING|None|1:00|cpu1|N/A")
     assert slurm_state(["7"], STARTED, end("interrupted", "time_limit"), 0.0, jobs).state == "running"
 
 
-def test_run_when_finished_then_finished_even_with_a_job_waiting(says: Callable[..., SlurmJobs]) -> None:
+def test_finished_run_is_finished_even_with_a_job_waiting(says: Callable[..., SlurmJobs]) -> None:
     jobs = says("7|PENDING|Dependency|1:00||N/A")
     assert slurm_state(["7"], STARTED, end("finished", "steps"), 0.0, jobs).state == "finished"
 
 
-def test_run_when_finished_and_extended_by_a_later_job_then_that_job_counts(says: Callable[..., SlurmJobs]) -> None:
+def test_later_job_of_a_finished_run_counts(says: Callable[..., SlurmJobs]) -> None:
     ended = end("finished", "steps")
     waits = says("7|PENDING|Priority|1:00||N/A")
     assert slurm_state(["7"], {"job": "6"}, ended, 0.0, waits, extended=True).state == "pending"
@@ -91,24 +91,24 @@ def test_run_when_finished_and_extended_by_a_later_job_then_that_job_counts(says
         ("FAILED", "failed"),
     ],
 )
-def test_job_when_it_was_cut_off_then_slurms_word(says: Callable[..., SlurmJobs], word: str, state: str) -> None:
+def test_job_that_was_cut_off_has_slurms_word(says: Callable[..., SlurmJobs], word: str, state: str) -> None:
     assert slurm_state(["7"], STARTED, None, 0.0, says(sacct=f"7|{word}|0:0|None|cpu1\n")).state == state
 
 
-def test_job_when_there_is_no_accounting_then_the_controller_is_asked(says: Callable[..., SlurmJobs]) -> None:
+def test_controller_is_asked_where_there_is_no_accounting(says: Callable[..., SlurmJobs]) -> None:
     off = SlurmRefused("no", "Slurm accounting storage is disabled")
     jobs = says(sacct=off, scontrol="JobId=7 JobState=NODE_FAIL Reason=None")
     assert slurm_state(["7"], STARTED, None, 0.0, jobs).state == "node failed"
 
 
-def test_job_when_slurm_has_forgotten_it_then_the_files_count(says: Callable[..., SlurmJobs]) -> None:
+def test_files_count_where_slurm_has_forgotten_the_job(says: Callable[..., SlurmJobs]) -> None:
     gone = SlurmRefused("no", "Invalid job id specified")
     jobs = says(squeue=gone, sacct=gone, scontrol=gone)
     assert slurm_state(["7"], STARTED, end("interrupted", "terminated"), 0.0, jobs).state == "interrupted"
     assert jobs.warning is None
 
 
-def test_slurm_when_silent_then_a_warning_and_the_files_count(says: Callable[..., SlurmJobs]) -> None:
+def test_files_count_with_a_warning_where_slurm_is_silent(says: Callable[..., SlurmJobs]) -> None:
     jobs = says(squeue=SlurmSilent("Slurm does not answer."))
     assert jobs.warning == "Slurm does not answer."
     assert slurm_state(["7"], STARTED, end("interrupted", "cancelled"), 0.0, jobs).state == "cancelled"
@@ -116,34 +116,34 @@ def test_slurm_when_silent_then_a_warning_and_the_files_count(says: Callable[...
 
 
 @pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin", "job requeued in held state"])
-def test_job_when_held_then_held_also_after_an_attempt(says: Callable[..., SlurmJobs], reason: str) -> None:
+def test_held_job_is_held_also_after_an_attempt(says: Callable[..., SlurmJobs], reason: str) -> None:
     jobs = says(f"7|PENDING|{reason}|1:00||N/A")
     assert slurm_state(["7"], None, None, 0.0, jobs)[:2] == ("held", reason)
     assert slurm_state(["7"], STARTED, end("interrupted", "time_limit"), 0.0, jobs).state == "held"
 
 
 @pytest.mark.parametrize(("word", "state"), [("COMPLETING", "ending"), ("SUSPENDED", "suspended")])
-def test_job_when_slurm_does_something_with_it_then_that(says: Callable[..., SlurmJobs], word: str, state: str) -> None:
+def test_job_has_the_state_of_what_slurm_does_with_it(says: Callable[..., SlurmJobs], word: str, state: str) -> None:
     assert slurm_state(["7"], STARTED, None, 0.0, says(f"7|{word}|None|1:00|cpu1|N/A")).state == state
 
 
-def test_job_when_requeued_and_cancelled_while_it_waited_then_cancelled(says: Callable[..., SlurmJobs]) -> None:
+def test_requeued_job_that_was_cancelled_is_cancelled(says: Callable[..., SlurmJobs]) -> None:
     jobs = says(sacct="7|CANCELLED by 0|0:0|BeginTime|None assigned\n")
     assert slurm_state(["7"], STARTED, end("interrupted", "time_limit"), 0.0, jobs).state == "cancelled"
 
 
-def test_job_when_its_last_incarnation_reached_the_limit_then_timed_out(says: Callable[..., SlurmJobs]) -> None:
+def test_job_whose_last_restart_reached_the_limit_timed_out(says: Callable[..., SlurmJobs]) -> None:
     jobs = says(sacct="7|COMPLETED|0:0|None|cpu1\n")
     assert slurm_state(["7"], STARTED, end("interrupted", "time_limit"), 0.0, jobs).state == "timed out"
 
 
-def test_job_when_later_ones_were_cancelled_before_they_started_then_cancelled(says: Callable[..., SlurmJobs]) -> None:
+def test_job_whose_successors_were_cancelled_is_cancelled(says: Callable[..., SlurmJobs]) -> None:
     says(sacct="7|COMPLETED|0:0|None|cpu1\n8|CANCELLED by 0|0:0|None|\n")
     state = slurm_state(["7", "8"], STARTED, end("interrupted", "time_limit"), 0.0, SlurmJobs(["7", "8"]))
     assert state.state == "cancelled"
 
 
-def test_job_when_cancelled_by_us_and_forgotten_by_slurm_then_still_cancelled(says: Callable[..., SlurmJobs]) -> None:
+def test_job_that_we_cancelled_and_slurm_forgot_is_cancelled(says: Callable[..., SlurmJobs]) -> None:
     gone = SlurmRefused("no", "Invalid job id specified")
     jobs = says(squeue=gone, sacct=gone, scontrol=gone)
     assert slurm_state(["7"], None, None, 0.0, jobs, cancelled=["7"]).state == "cancelled"
@@ -151,7 +151,7 @@ def test_job_when_cancelled_by_us_and_forgotten_by_slurm_then_still_cancelled(sa
 
 
 @pytest.mark.parametrize("before", [("finished", "steps"), ("failed", "killed"), ("interrupted", "cancelled")])
-def test_job_that_was_to_go_on_when_it_never_began_then_that_is_told_and_not_the_end_before(
+def test_job_that_never_began_is_told_and_not_the_end_before(
     says: Callable[..., SlurmJobs], before: tuple[str, str]
 ) -> None:
     says(sacct="7|FAILED|127:0|None|cpu1\n")
@@ -162,14 +162,14 @@ def test_job_that_was_to_go_on_when_it_never_began_then_that_is_told_and_not_the
     )
 
 
-def test_slurm_when_silent_and_nobody_renews_the_lease_then_unknown(says: Callable[..., SlurmJobs]) -> None:
+def test_silent_slurm_and_an_old_lease_are_unknown(says: Callable[..., SlurmJobs]) -> None:
     jobs = says(squeue=SlurmSilent("Slurm does not answer."))
     assert slurm_state(["7"], None, None, 0.0, jobs).state == "unknown"
     assert slurm_state(["7"], STARTED, end("interrupted", "time_limit"), 0.0, jobs).state == "unknown"
     assert slurm_state(["7"], STARTED, end("failed", "exception"), 0.0, jobs).state == "failed"
 
 
-def test_accounting_when_asked_for_several_jobs_then_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accounting_is_asked_once_for_several_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def run(arguments: Sequence[str], timeout: float = 0.0) -> subprocess.CompletedProcess[str]:

@@ -27,22 +27,22 @@ def message(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_profile_then_it_loads(path: Path) -> None:
+def test_example_profile_loads(path: Path) -> None:
     assert load_cluster(str(path)).role("trainer").partition == "gpu"
 
 
-def test_role_when_it_leaves_something_out_then_default_says_it() -> None:
+def test_role_takes_from_default_what_it_leaves_out() -> None:
     roles = {"default": {"partition": "a", "account": "me"}, "actor": {"partition": "b"}}
     actor = ClusterProfile.model_validate({"roles": roles}).role("actor")
     assert (actor.partition, actor.account) == ("b", "me")
 
 
-def test_role_when_it_sets_null_then_not_the_default() -> None:
+def test_null_of_a_role_is_not_the_default() -> None:
     roles = {"default": {"qos": "high"}, "actor": {"qos": None}}
     assert ClusterProfile.model_validate({"roles": roles}).role("actor").qos is None
 
 
-def test_interpreter_when_not_set_then_the_one_that_submits() -> None:
+def test_interpreter_is_by_default_the_one_that_submits() -> None:
     assert ClusterProfile().interpreter == sys.executable
 
 
@@ -86,11 +86,11 @@ def test_interpreter_when_not_set_then_the_one_that_submits() -> None:
         ("signal_lead_seconds: 0", "mine.yaml:1: signal_lead_seconds: is 0; it must be at least 1."),
     ],
 )
-def test_profile_when_something_is_wrong_then_file_line_and_path(tmp_path: Path, text: str, wanted: str) -> None:
+def test_fault_of_a_profile_has_file_line_and_path(tmp_path: Path, text: str, wanted: str) -> None:
     assert message(tmp_path, text) == wanted
 
 
-def test_profile_when_a_later_check_refuses_it_then_the_line_is_named_too(tmp_path: Path) -> None:
+def test_later_refusal_of_a_profile_names_the_line_too(tmp_path: Path) -> None:
     path = write(tmp_path, "roles:\n  actor:\n    nodes: 4\n", "mine.yaml")
     with (
         pytest.raises(UserError, match=r"mine.yaml:3: roles\.actor\.nodes: is 4"),
@@ -99,9 +99,7 @@ def test_profile_when_a_later_check_refuses_it_then_the_line_is_named_too(tmp_pa
         raise UserError("roles.actor.nodes: is 4")
 
 
-def test_profile_when_in_the_working_directory_then_before_the_users_and_the_examples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_profile_of_the_working_directory_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for folder, word in (("clusters", "here"), ("config/srlhpc/clusters", "mine"), ("jobs/clusters", "example")):
@@ -114,20 +112,18 @@ def test_profile_when_in_the_working_directory_then_before_the_users_and_the_exa
     assert load_cluster("lab").description == "example"
 
 
-def test_examples_of_a_checkout_when_elsewhere_then_still_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_of_a_checkout_are_known_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert {"lab", "example"} <= set(known_clusters())
 
 
 @pytest.mark.parametrize("name", ["lap", "nothing-like-it", "", "-x", "lab ", "\0"])
-def test_cluster_when_unknown_then_known_ones_are_listed(name: str) -> None:
+def test_unknown_cluster_lists_known_ones(name: str) -> None:
     with pytest.raises(UserError, match=r"no cluster .*known are: .*lab"):
         load_cluster(name)
 
 
-def test_cluster_when_a_file_that_is_not_there_then_says_so() -> None:
+def test_missing_profile_file_is_named() -> None:
     with pytest.raises(UserError, match=r"no/such\.yaml: no such file"):
         load_cluster("no/such.yaml")
 
@@ -143,7 +139,7 @@ _FIELDS = st.sampled_from([*ClusterProfile.model_fields, "no_such"])
 
 @settings(max_examples=300)
 @given(st.dictionaries(_FIELDS, _VALUES, min_size=1, max_size=3))
-def test_profile_whatever_it_holds_then_loads_or_is_refused_with_its_file(data: object) -> None:
+def test_any_profile_loads_or_is_refused_with_its_file(data: object) -> None:
     refusal = "mine.yaml"
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), yaml.safe_dump(data, allow_unicode=True), "mine.yaml")

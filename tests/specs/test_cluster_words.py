@@ -40,7 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("my venv/python", "'FOLDER/my venv/python'"),
     ],
 )
-def test_python_then_the_batch_script_runs_what_this_shell_means(tmp_path: Path, written: str, meant: str) -> None:
+def test_batch_script_runs_the_python_that_this_shell_means(tmp_path: Path, written: str, meant: str) -> None:
     cluster = loaded(tmp_path, f"python: {written}")
     assert foreman_command(cluster, tmp_path).startswith(f"{meant.replace('FOLDER', str(tmp_path))} -u -m ")
     # The profile that a job keeps means the same on a node, where another shell reads it.
@@ -85,7 +85,7 @@ def test_python_then_the_batch_script_runs_what_this_shell_means(tmp_path: Path,
         ("sbatch: {clusters: other}", "--clusters follows from the profile's other fields and the job"),
     ],
 )
-def test_field_when_written_as_slurm_or_yaml_would_not_take_it_then_the_right_spelling(
+def test_field_that_slurm_or_yaml_would_not_take_gets_the_right_spelling(
     tmp_path: Path, text: str, refusal: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -113,14 +113,14 @@ def test_field_when_written_as_slurm_or_yaml_would_not_take_it_then_the_right_sp
         ("deadline: 2026-12-01T12:00:00", "--deadline=2026-12-01T12:00:00"),
     ],
 )
-def test_option_of_sbatch_when_written_then_quoted_as_sbatch_reads_it(tmp_path: Path, option: str, line: str) -> None:
+def test_options_are_quoted_as_sbatch_reads_them(tmp_path: Path, option: str, line: str) -> None:
     cluster = loaded(tmp_path, f"sbatch:\n  {option}\n")
     component = Component(dict(cluster.sbatch), 0, 1, 1, (1,), 1, 0)
     text = sbatch_text(Allocation((component,), 10), cluster, name="x", folder=tmp_path, command="true")
     assert f"#SBATCH {line}" in text.splitlines()
 
 
-def test_set_up_lines_when_they_have_quotes_tabs_and_blanks_then_as_written(tmp_path: Path) -> None:
+def test_set_up_lines_keep_quotes_tabs_and_blanks(tmp_path: Path) -> None:
     lines = ["export A=\"b 'c'\"", "if true; then", '\techo "$A"', "fi", "source ~/my\\ env.sh"]
     cluster = ClusterProfile.model_validate({"setup": lines})
     text = sbatch_text(
@@ -129,7 +129,7 @@ def test_set_up_lines_when_they_have_quotes_tabs_and_blanks_then_as_written(tmp_
     assert "\n".join(lines) in text
 
 
-def test_facts_of_several_partitions_then_the_most_that_one_of_them_has() -> None:
+def test_facts_of_several_partitions_are_the_most_of_any() -> None:
     cluster = ClusterProfile.model_validate(
         {
             "partitions": {

@@ -25,18 +25,18 @@ def complaint(text: str, *overrides: str) -> str:
 
 
 @pytest.mark.parametrize("path", JOBS, ids=lambda path: path.stem)
-def test_dump_of_a_shipped_job_when_loaded_again_then_equal(path: Path) -> None:
+def test_shipped_job_survives_dump_and_load(path: Path) -> None:
     spec = load_experiment(path)
     assert load_text(dump_experiment(spec), "dump.yaml") == spec
 
 
-def test_numbers_when_written_as_in_yaml_1_2_then_numbers() -> None:
+def test_numbers_of_yaml_1_2_are_numbers() -> None:
     spec = load_text(JOB, "job.yaml")
     assert spec.stop.steps == 1_000_000
     assert spec.policies["default"].algorithm.learning_rate == 3e-4  # type: ignore[attr-defined]
 
 
-def test_schedule_when_dumped_and_loaded_then_equal() -> None:
+def test_schedule_survives_dump_and_load() -> None:
     spec = load_text(JOB, "job.yaml", ["policies.default.algorithm.learning_rate={start: 1e-3, end: 0, steps: 1e6}"])
     again = load_text(dump_experiment(spec), "dump.yaml")
     assert again == spec
@@ -45,11 +45,11 @@ def test_schedule_when_dumped_and_loaded_then_equal() -> None:
     )
 
 
-def test_inference_when_only_its_kind_is_given_then_complete() -> None:
+def test_kind_alone_makes_a_complete_inference() -> None:
     assert load_text(JOB, "job.yaml", ["actors.inference.kind=inline"]).actors.inference == InlineInference()
 
 
-def test_recurrent_when_null_then_no_memory() -> None:
+def test_recurrent_null_gives_no_memory() -> None:
     assert (
         load_text(JOB.replace("kind: mlp", "kind: mlp\n      recurrent: null"), "j")
         .policies["default"]
@@ -58,12 +58,12 @@ def test_recurrent_when_null_then_no_memory() -> None:
     )
 
 
-def test_recurrent_when_a_mapping_then_that_memory() -> None:
+def test_recurrent_mapping_gives_that_memory() -> None:
     spec = load_text(JOB, "job.yaml", ["policies.default.network.recurrent={kind: gru, size: 32}"])
     assert spec.policies["default"].network.recurrent == Gru(size=32)
 
 
-def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_defaults() -> None:
+def test_one_checkpoint_setting_leaves_the_others_at_their_defaults() -> None:
     assert load_text(JOB, "job.yaml", ["checkpoint.keep=7"]).checkpoint.every_seconds == 600.0
 
 
@@ -224,12 +224,12 @@ def test_checkpoint_when_one_setting_is_given_then_the_others_keep_their_default
         ("seed: 1", "seed: &loop [*loop]", "jobs/pong.yaml:1: an alias holds itself; write its value out"),
     ],
 )
-def test_job_when_one_thing_is_wrong_then_told_where_and_how_to_fix_it(old: str, new: str, message: str) -> None:
+def test_fault_of_a_job_is_named_with_place_and_remedy(old: str, new: str, message: str) -> None:
     assert JOB.count(old) == 1
     assert complaint(JOB.replace(old, new)) == message
 
 
-def test_job_when_several_things_are_wrong_then_all_are_listed_by_line() -> None:
+def test_all_faults_of_a_job_are_listed_by_line() -> None:
     text = JOB.replace("fragments: 8", "fragments: 0").replace("seed: 1", "sed: 1").replace("  ranks: 2", "  rank: 2")
     text = text.replace("kind: mlp", "kind: mlpp")
     assert complaint(text).splitlines() == [
@@ -240,7 +240,7 @@ def test_job_when_several_things_are_wrong_then_all_are_listed_by_line() -> None
     ]
 
 
-def test_job_when_sections_are_missing_then_each_is_named() -> None:
+def test_missing_sections_of_a_job_are_all_named() -> None:
     assert complaint("seed: 1\nactors: {ranks: 1}\n").splitlines() == [
         "jobs/pong.yaml:1: environment: is missing.",
         "jobs/pong.yaml:1: policies: is missing.",
@@ -267,7 +267,7 @@ def test_job_when_sections_are_missing_then_each_is_named() -> None:
     ],
     ids=["empty", "only a comment", "list", "text", "binary", "two documents", "nested"],
 )
-def test_file_when_it_holds_no_mapping_then_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_file_without_a_mapping_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "job.yaml"
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
@@ -275,27 +275,27 @@ def test_file_when_it_holds_no_mapping_then_refused(tmp_path: Path, content: byt
     assert str(caught.value) == f"{path}:{'' if message[0].isdigit() else ' '}{message}"
 
 
-def test_file_when_it_holds_nul_bytes_then_refused(tmp_path: Path) -> None:
+def test_file_with_nul_bytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_bytes(b"seed: \0")
     with pytest.raises(UserError, match=r"job\.yaml: is no YAML: unacceptable character #x0000"):
         load_experiment(path)
 
 
-def test_file_when_not_there_then_a_near_one_is_suggested(tmp_path: Path) -> None:
+def test_missing_file_gets_a_suggestion(tmp_path: Path) -> None:
     near = write(tmp_path, JOB, "pong.yaml")
     with pytest.raises(UserError) as caught:
         load_experiment(tmp_path / "pnog.yaml")
     assert str(caught.value) == f"{tmp_path}/pnog.yaml: no such file; did you mean '{near}'?"
 
 
-def test_file_when_a_directory_then_refused(tmp_path: Path) -> None:
+def test_directory_is_refused_as_a_file(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         load_experiment(tmp_path)
     assert str(caught.value) == f"{tmp_path}: is a directory; name a file in it"
 
 
-def test_file_when_unreadable_then_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(*_args: object, **_kwargs: object) -> str:
         raise PermissionError(13, "Permission denied")
 
@@ -309,7 +309,7 @@ def test_file_when_unreadable_then_refused(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("word", ["yes", "off", "3e-4x", "2024-01-01", "1:30", "=", "<<"])
-def test_text_when_dumped_then_still_text(word: str) -> None:
+def test_dumped_text_stays_text(word: str) -> None:
     spec = load_text(JOB, "job.yaml", [f"agents=[{{match: '{word}'}}]"])
     assert load_text(dump_experiment(spec), "dump.yaml").agents[0].match == word
 
@@ -317,13 +317,13 @@ def test_text_when_dumped_then_still_text(word: str) -> None:
 @pytest.mark.parametrize(
     "word", ["1e3", "0o17", "1_000", "null", "True", ".5", "~", "010", "off", "None", "inf", "0b1", "-0x1"]
 )
-def test_text_that_looks_like_something_else_when_dumped_then_quoted(word: str) -> None:
+def test_text_that_looks_like_something_else_is_dumped_quoted(word: str) -> None:
     spec = load_text(JOB, "job.yaml", [f"agents=[{{match: '{word}'}}]"])
     assert load_text(dump_experiment(spec), "dump.yaml").agents[0].match == word
 
 
 @pytest.mark.parametrize("number", [".inf", "-.inf"])
-def test_infinity_in_free_settings_when_dumped_then_still_a_number(number: str) -> None:
+def test_infinity_in_free_settings_stays_a_number(number: str) -> None:
     job = JOB.replace("factory: catch", "factory: gymnasium, id: CartPole-v1")
     spec = load_text(job, "job.yaml", [f"environment={{factory: gymnasium, id: X-v0, kwargs: {{limit: {number}}}}}"])
     again = load_text(dump_experiment(spec), "dump.yaml")
@@ -348,7 +348,7 @@ def test_infinity_in_free_settings_when_dumped_then_still_a_number(number: str) 
         ("10k", "seed: is '10k'; it must be a whole number"),
     ],
 )
-def test_number_in_a_wrong_spelling_when_loaded_then_the_right_one_is_told(value: str, told: str) -> None:
+def test_misspelt_number_gets_the_right_spelling(value: str, told: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"--set seed={value}: {told}")):
         load_text(JOB, "job.yaml", [f"seed={value}"])
 
@@ -364,7 +364,7 @@ def test_number_in_a_wrong_spelling_when_loaded_then_the_right_one_is_told(value
         ("torch: is missing", "job.yaml: torch: is missing"),
     ],
 )
-def test_problem_when_found_after_reading_then_its_place_can_be_named(found_later: str, told: str) -> None:
+def test_problem_found_after_reading_has_its_place(found_later: str, told: str) -> None:
     job = parse_job(JOB, "job.yaml", ["actors.ring=9"])
     with pytest.raises(UserError) as caught, job.naming_places():
         raise UserError(found_later)

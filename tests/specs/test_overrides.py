@@ -47,36 +47,36 @@ from tests.specs.jobs import JOB
         ),
     ],
 )
-def test_override_when_wrong_then_named_with_a_suggestion(override: str, message: str) -> None:
+def test_wrong_override_is_named_with_a_suggestion(override: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         load_text(JOB, "job.yaml", [override])
     assert str(caught.value) == message
 
 
-def test_override_when_several_then_the_last_counts() -> None:
+def test_last_of_several_overrides_counts() -> None:
     assert load_text(JOB, "job.yaml", ["seed=2", "seed=3"]).seed == 3
 
 
-def test_override_when_its_section_is_not_in_the_file_then_made() -> None:
+def test_override_makes_a_missing_section() -> None:
     assert load_text(JOB, "job.yaml", ["evaluators.ranks=2"]).evaluators.ranks == 2
 
 
-def test_override_when_the_value_has_equals_signs_then_they_belong_to_it() -> None:
+def test_equals_signs_belong_to_the_value_of_an_override() -> None:
     assert load_text(JOB, "job.yaml", ["agents=[{match: 'a=b'}]"]).agents[0].match == "a=b"
 
 
-def test_override_when_a_list_element_is_numbered_then_only_that_changes() -> None:
+def test_override_of_a_list_element_changes_only_that() -> None:
     spec = load_text(JOB + "agents: [{match: a}, {match: b}]\n", "job.yaml", ["agents.1.train=false"])
     assert [(entry.match, entry.train) for entry in spec.agents] == [("a", True), ("b", False)]
 
 
-def test_override_when_there_is_no_such_list_element_then_refused() -> None:
+def test_override_of_a_missing_list_element_is_refused() -> None:
     with pytest.raises(UserError) as caught:
         load_text(JOB + "agents: [{match: a}]\n", "job.yaml", ["agents.1.train=false"])
     assert str(caught.value) == "--set agents.1.train=false: agents has 1 entry, numbered from 0; there is no '1'"
 
 
-def test_override_of_a_factory_when_it_changes_then_its_other_keys_are_dropped_and_said() -> None:
+def test_override_of_a_factory_drops_its_other_keys_and_says_so() -> None:
     text = JOB.replace("factory: catch", "factory: gymnasium, id: CartPole-v1")
     job = parse_job(text, "job.yaml", ["environment.factory=catch"])
     assert job.spec.environment.factory == "catch"
@@ -85,13 +85,13 @@ def test_override_of_a_factory_when_it_changes_then_its_other_keys_are_dropped_a
     )
 
 
-def test_override_of_a_factory_when_it_is_the_same_then_its_other_keys_stay() -> None:
+def test_override_by_the_same_factory_keeps_its_other_keys() -> None:
     text = JOB.replace("factory: catch", "factory: gymnasium, id: CartPole-v1")
     job = parse_job(text, "job.yaml", ["environment.factory=gymnasium"])
     assert (job.spec.environment.model_dump()["id"], job.notes) == ("CartPole-v1", ())
 
 
-def test_override_of_a_kind_when_other_overrides_follow_then_they_count() -> None:
+def test_overrides_after_that_of_a_kind_count() -> None:
     spec = load_text(
         JOB, "job.yaml", ["policies.default.network.recurrent.kind=gru", "policies.default.network.recurrent.size=8"]
     )

@@ -185,9 +185,7 @@ def test_close_that_fails_is_worth_a_warning(
     assert re.search(said, caplog.messages[-1])
 
 
-def test_process_that_asks_when_it_is_killed_then_the_asked_one_dies_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_probe_dies_with_the_process_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     up = tmp_path / "up"
     body = f"import pathlib, os, time\npathlib.Path({str(up)!r}).write_text(str(os.getpid()))\ntime.sleep(1000)"
     module_that(tmp_path, monkeypatch, "slow", body)

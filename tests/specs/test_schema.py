@@ -21,12 +21,12 @@ def references(part: Any) -> set[str]:
     return set().union(*(references(value) for value in part)) if isinstance(part, list) else set()
 
 
-def test_schema_without_a_job_when_a_module_is_named_then_its_settings_are_open() -> None:
+def test_schema_without_a_job_leaves_module_settings_open() -> None:
     schema = job_schema()
     assert resolve(schema, schema["properties"]["environment"])["additionalProperties"] is True
 
 
-def test_schema_of_a_job_when_a_module_is_named_then_its_settings_are_described() -> None:
+def test_schema_of_a_job_describes_its_modules_settings() -> None:
     schema = job_schema(load_text(JOB, "job.yaml"))
     policy = schema["properties"]["policies"]["properties"]["default"]
     algorithm = resolve(schema, policy["properties"]["algorithm"])
@@ -34,12 +34,12 @@ def test_schema_of_a_job_when_a_module_is_named_then_its_settings_are_described(
     assert "learning_rate" in algorithm["properties"]
 
 
-def test_schema_when_read_then_every_reference_resolves() -> None:
+def test_every_reference_of_the_schema_resolves() -> None:
     schema = job_schema(load_text(JOB, "job.yaml"))
     assert references(schema) <= {f"#/$defs/{name}" for name in schema["$defs"]}
 
 
-def test_schema_when_read_then_fields_have_their_descriptions() -> None:
+def test_fields_of_the_schema_have_descriptions() -> None:
     assert resolve(job_schema(), {"$ref": "#/$defs/BatchSpec"})["properties"]["fragment_steps"]["description"] == (
         "Trained steps per fragment."
     )

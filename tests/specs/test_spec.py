@@ -29,7 +29,7 @@ def errors(data: object) -> list[tuple[tuple[int | str, ...], str]]:
     return [(error["loc"], error["msg"]) for error in caught.value.errors()]
 
 
-def test_unknown_keys_when_other_values_are_wrong_too_then_all_are_told() -> None:
+def test_unknown_keys_and_wrong_values_are_all_reported() -> None:
     assert errors({"left": {"size": [1]}, "right": {"sizes": [0]}, "rigth": 1}) == [
         (("rigth",), "unknown key; did you mean 'right'?"),
         (("left", "size"), "unknown key; did you mean 'sizes'?"),
@@ -37,22 +37,22 @@ def test_unknown_keys_when_other_values_are_wrong_too_then_all_are_told() -> Non
     ]
 
 
-def test_unknown_key_when_it_suggests_a_missing_one_then_that_is_not_told_twice() -> None:
+def test_suggested_key_is_not_reported_as_missing_too() -> None:
     assert errors({"lft": {}}) == [(("lft",), "unknown key; did you mean 'left'?")]
 
 
-def test_refusal_of_a_nested_validator_when_told_then_with_its_whole_path() -> None:
+def test_refusal_of_a_nested_validator_has_its_whole_path() -> None:
     assert errors({"left": {"sizes": [1, 13]}, "more": 1}) == [
         (("more",), "unknown key; known keys: left, right"),
         (("left", "sizes", 1), "is 13"),
     ]
 
 
-def test_spec_when_dumped_to_json_and_read_again_then_equal() -> None:
+def test_spec_survives_json() -> None:
     tree = Tree(left=Leaf(sizes=(2, 4)))
     assert Tree.model_validate_json(tree.model_dump_json()) == tree
 
 
-def test_spec_when_assigned_to_then_refused() -> None:
+def test_spec_refuses_assignment() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Leaf().sizes = (2,)  # type: ignore[misc]

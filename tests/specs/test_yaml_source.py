@@ -30,7 +30,7 @@ def lists(data: Any) -> Any:
 @given(DATA)
 @example("a\x85b")
 @example({"key": ("\u2028", "x\u2029 y")})
-def test_data_when_dumped_and_parsed_then_the_same(data: Any) -> None:
+def test_data_survives_dump_and_parse(data: Any) -> None:
     text = yaml.dump(lists(data), Dumper=Dumper, allow_unicode=True, sort_keys=False)
     assert repr(parse(text, "x.yaml").data) == repr(data)
 
@@ -74,7 +74,7 @@ def test_data_when_dumped_and_parsed_then_the_same(data: Any) -> None:
         ("", None),
     ],
 )
-def test_scalar_when_parsed_then_as_in_yaml_1_2(text: str, value: object) -> None:
+def test_scalars_are_those_of_yaml_1_2(text: str, value: object) -> None:
     found = parse(text, "x.yaml").data
     assert (found, type(found)) == (value, type(value))
 
@@ -100,14 +100,14 @@ def test_scalar_when_parsed_then_as_in_yaml_1_2(text: str, value: object) -> Non
         ("0xffffffffffffffffff", "is no int of 64 bits"),
     ],
 )
-def test_word_that_readers_take_for_different_things_when_parsed_then_refused(word: str, told: str) -> None:
+def test_ambiguous_word_is_refused(word: str, told: str) -> None:
     with pytest.raises(UserError, match=rf"^x\.yaml:2: a\.b: '.*' .*{re.escape(told)}"):
         parse(f"a:\n  b: {word}\n", "x.yaml")
     with pytest.raises(UserError, match=re.escape(told)):
         parse(word, "--set a=1", override=True)
 
 
-def test_merge_key_when_parsed_then_its_mapping_lies_below_what_is_written_beside_it() -> None:
+def test_merged_mapping_lies_below_what_is_written_beside_it() -> None:
     text = "x: &x {a: 1, b: {c: 2}}\ny: &y {a: 3, d: 4}\none:\n  b: 5\n  <<: *x\ntwo: {<<: [*x, *y], a: 6}\n"
     written = parse(text, "x.yaml")
     assert written.data["one"] == {"a": 1, "b": 5}
@@ -116,35 +116,35 @@ def test_merge_key_when_parsed_then_its_mapping_lies_below_what_is_written_besid
     assert lines == {("one", "a"): 1, ("one", "b"): 4, ("two", "b", "c"): 1, ("two", "d"): 2}
 
 
-def test_key_that_looks_like_a_merge_when_quoted_then_a_key() -> None:
+def test_quoted_merge_sign_is_a_key() -> None:
     assert parse("'<<': 1", "x.yaml").data == {"<<": 1}
 
 
 @pytest.mark.parametrize("text", ["a: {<<: 5}", "x: &x 1\na: {<<: *x}", "x: &x [1]\na: {<<: *x}"])
-def test_merge_of_what_is_no_mapping_when_parsed_then_refused(text: str) -> None:
+def test_merge_of_what_is_no_mapping_is_refused(text: str) -> None:
     with pytest.raises(UserError, match=r"^x\.yaml:\d: '<<' merges mappings; write"):
         parse(text, "x.yaml")
 
 
-def test_keys_that_look_like_truth_when_parsed_then_text() -> None:
+def test_keys_that_look_like_truth_are_text() -> None:
     assert parse("on: 1\nno: 2", "x.yaml").data == {"on": 1, "no": 2}
 
 
-def test_values_when_parsed_then_their_lines_are_known() -> None:
+def test_lines_of_values_are_known() -> None:
     written = parse("a:\n  b: 1\n  c:\n  - 2\n  - 3\n", "x.yaml")
     assert written.place(("a", "b")) == Place(False, "x.yaml", 2)
     assert written.place(("a", "c", 1)) == Place(False, "x.yaml", 5)
 
 
-def test_place_of_what_was_not_written_when_asked_then_that_of_the_mapping_around_it() -> None:
+def test_place_of_an_unwritten_value_is_that_of_the_mapping_around_it() -> None:
     assert str(parse("a:\n  b: 1\n", "x.yaml").place(("a", "missing", "deeper"))) == "x.yaml:1"
 
 
-def test_alias_when_used_twice_then_its_value_twice() -> None:
+def test_alias_used_twice_gives_its_value_twice() -> None:
     assert parse("a: &x [1]\nb: *x\n", "x.yaml").data == {"a": (1,), "b": (1,)}
 
 
-def test_aliases_when_they_multiply_beyond_measure_then_refused() -> None:
+def test_aliases_that_multiply_beyond_measure_are_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 7)]
     with pytest.raises(UserError, match=rf"^x\.yaml:\d: has more than {MOST_NODES} values; use fewer aliases$"):

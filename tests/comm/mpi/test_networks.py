@@ -20,12 +20,12 @@ SLURM = {"SLURM_STEP_ID": "0", "PMI_FD": "9"}
         ("Open MPI v5.0.11", SLURM, "^cma"),
     ],
 )
-def test_transports_then_short_addresses_for_slurms_pmi_and_no_cross_memory_attach(
+def test_transports_have_short_addresses_for_slurms_pmi_and_no_cross_memory_attach(
     library: str, environment: dict[str, str], transports: str
 ) -> None:
     assert transport_settings(library, environment) == {"UCX_TLS": transports}
 
 
 @pytest.mark.parametrize("own", [{"UCX_TLS": "rc,self"}, {"FI_PROVIDER": "verbs"}, {"MPIR_CVAR_CH4_NETMOD": "ucx"}])
-def test_what_the_user_has_set_then_left(own: dict[str, str]) -> None:
+def test_what_the_user_has_set_stays(own: dict[str, str]) -> None:
     assert transport_settings(WHEEL, SLURM | own) == {}
