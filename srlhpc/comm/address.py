@@ -40,10 +40,15 @@ def facing(host: str) -> str:
     )
 
 
-def listen(host: str) -> tuple[int, int]:
-    """A socket that listens at that number only, on a port that the system chooses: its descriptor and the port."""
+def listen(host: str, backlog: int | None = None) -> tuple[int, int]:
+    """A socket that listens at that number only, on a port that the system chooses: its descriptor and the port.
+
+    Args:
+        host: the number.
+        backlog: connections that may wait to be accepted; None for the system's usual.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, 0), family=family)
+    listener = socket.create_server((host, 0), family=family, backlog=backlog)
     port = int(listener.getsockname()[1])
     return listener.detach(), port
 

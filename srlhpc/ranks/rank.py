@@ -17,7 +17,9 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from srlhpc.comm.death_watch import DeathWatch
 from srlhpc.comm.inproc import InProcessTransport
+from srlhpc.comm.mpi.deaths import watch_deaths
 from srlhpc.comm.mpi.world import (
     DifferenceError,
     MpiTransport,
@@ -26,6 +28,7 @@ from srlhpc.comm.mpi.world import (
     abort,
     finalize_or_exit,
     join_world,
+    leave_without_the_dead,
 )
 from srlhpc.comm.node.links import share_links
 from srlhpc.comm.transport import RankTransport
@@ -34,6 +37,7 @@ from srlhpc.errors import ClusterError, UserError
 from srlhpc.plan.layouts import digest
 from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.plan.seeds import seed_of
+from srlhpc.plan.senders import senders_to
 from srlhpc.ranks.building import build_roles
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.coordinator import build_coordinator, build_reporter, library_versions
@@ -59,7 +63,7 @@ from srlhpc.specs.patience import START_SECONDS
 log = logging.getLogger(__name__)
 
 FINALIZE_SECONDS = 10.0
-FINALIZE_SECONDS_WITHOUT_ALL = 0.5
+LEAVE_SECONDS = 0.5
 """With a dead rank MPI cannot be finalised: just long enough for the last commands to leave."""
 
 
@@ -97,9 +101,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with guarded(_kept_signals()):
             world.require_equal({"spec and layouts": digest(plan), **library_versions()}, patience)
+            watch = _watch_deaths(plan, world, patience)
             if stands_by:
                 stand_by(plan, here, world, attempt, patience)
-            with closing(_transport(plan, here, world, patience)) as transport:
+            with closing(_transport(plan, here, world, watch, patience)) as transport:
                 context = RankContext(plan, here, paths, attempt, transport, world)
                 some_are_lost = _coordinate(context) if here.rank == 0 else _play(context, roles)
     except StepLostError as error:
@@ -110,8 +115,19 @@ def main(arguments: Sequence[str]) -> int:
         for role in roles:
             role.close_environments()
         os._exit(1)
-    finalize_or_exit(world, FINALIZE_SECONDS_WITHOUT_ALL if some_are_lost else FINALIZE_SECONDS)
+    _leave(world, watch, some_are_lost)
     return 0
+
+
+def _leave(world: MpiWorld, watch: DeathWatch | None, some_are_lost: bool) -> None:
+    if some_are_lost or (watch is not None and watch.sees_a_death):
+        leave_without_the_dead(world, LEAVE_SECONDS)
+    finalize_or_exit(world, FINALIZE_SECONDS)
+
+
+def _watch_deaths(plan: Plan, world: MpiWorld, patience: float) -> DeathWatch | None:
+    mortal = {rank.rank for rank in plan.ranks if not rank.is_essential}
+    return watch_deaths(world, mortal, senders_to(plan, world.rank) if world.rank in mortal else (), patience)
 
 
 def _kept_signals() -> dict[int, Handler]:
@@ -120,12 +136,13 @@ def _kept_signals() -> dict[int, Handler]:
     return {name: handler for name in names if (handler := signal.getsignal(name)) is not None}
 
 
-def _transport(plan: Plan, here: RankPlan, world: MpiWorld, patience: float) -> RankTransport:
+def _transport(plan: Plan, here: RankPlan, world: MpiWorld, watch: DeathWatch | None, patience: float) -> RankTransport:
     """What carries this rank's messages; called on all ranks at once."""
     rank_of = {role.address: role.rank for role in plan.roles}
     neighbours = {rank for rank, node in enumerate(world.nodes) if node == world.node}
     on_node = share_links(world, rank_of, inference_rows(plan, neighbours), patience)
-    return RankTransport(here.rank, rank_of, InProcessTransport(), MpiTransport(world.comm, rank_of), on_node)
+    over_mpi = MpiTransport(world.comm, rank_of, watch)
+    return RankTransport(here.rank, rank_of, InProcessTransport(), over_mpi, on_node)
 
 
 def _coordinate(context: RankContext) -> bool:

@@ -13,6 +13,7 @@ from srlhpc.plan.lag_limits import needs_grants
 from srlhpc.plan.layouts import block_layout, digest, fragment_records
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.planner import make_plan
+from srlhpc.plan.senders import senders_to
 from srlhpc.plan.sizes import batch_blocks, block_fragments, memory_bytes, outbox_slots, pool_slots
 from srlhpc.plan.table import plan_table
 from srlhpc.ranks.wiring import Wiring, inference_rows
@@ -175,6 +176,19 @@ def test_every_link_has_two_ends_with_one_layout(kind: str, lag: int | None) -> 
             and rank_of[link.source] != rank_of[link.destination]
             and {rank_of[link.source], rank_of[link.destination]} <= here
         }
+    for rank in set(rank_of.values()):
+        senders = {rank_of[link.source] for link in transport.inboxes if rank_of[link.destination] == rank} - {rank}
+        subscribes = any(role.name == "policy_server" for role in plan.ranks[rank].roles)
+        parameters = {plan.trainers(policy)[0].rank for policy in plan.spec.policies} if subscribes else set()
+        assert plan.ranks[rank].is_essential or senders_to(plan, rank) == senders | parameters
+
+
+def test_ranks_of_actors_and_evaluators_alone_are_not_essential() -> None:
+    plan = planned(actors=actors(), policy_servers={"ranks": 2}, evaluators={"ranks": 1})
+    assert [rank.is_essential for rank in plan.ranks] == [True] * 4 + [False] * 3
+    assert senders_to(plan, 4) == {0, 1}
+    inline = planned(actors=actors("inline"))
+    assert [rank.is_essential for rank in inline.ranks] == [True, True, False, False]
 
 
 def _wire_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> None:

@@ -13,7 +13,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream, Transport
+from srlhpc.comm.death_watch import DeathWatch
 from srlhpc.comm.mpi.inbox import MpiRowInbox
 from srlhpc.comm.mpi.library import MPI, init_mpi
 from srlhpc.comm.mpi.outbox import MpiOutbox
@@ -83,14 +84,14 @@ class MpiWorld:
         other = int(np.flatnonzero(differs.any(axis=1))[0])
         names = [name for name, bad in zip(facts, differs[other], strict=True) if bad]
         text = "; ".join(f"{name} {facts[name]}" for name in names) + f" on rank {self.rank} ({socket.gethostname()})"
-        both = [self._text_of(rank, text, timeout_seconds) for rank in (0, other)]
+        both = [self.text_of(rank, text, timeout_seconds) for rank in (0, other)]
         raise DifferenceError(
             f"ranks differ in {', '.join(names)}: {both[0]}, but {both[1]}. All must start from the same spec and the "
             "same installation: was one changed while the job was starting? Do all nodes see the same Python "
             "(python, modules and setup in the cluster profile, PYTHONPATH)?"
         )
 
-    def _text_of(self, rank: int, own: str, timeout_seconds: float) -> str:
+    def text_of(self, rank: int, own: str, timeout_seconds: float) -> str:
         """What a rank says, for all to hear; each calls it with its own words."""
         text = np.frombuffer(own.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0"), np.uint8).copy()
         wait(self.comm.Ibcast([text, MPI.BYTE], root=rank), timeout_seconds)
@@ -138,8 +139,13 @@ def all_gather(comm: MPI.Comm, own: NDArray[np.uint8], timeout_seconds: float) -
     return everyone
 
 
-def wait(request: MPI.Request, timeout_seconds: float) -> None:
+def wait(request: MPI.Request, timeout_seconds: float, meanwhile: Callable[[], None] | None = None) -> None:
     """Polls one request of the start-up.
+
+    Args:
+        request: of all ranks.
+        timeout_seconds: how long.
+        meanwhile: is called between polls.
 
     Raises:
         ClusterError: it takes too long.
@@ -151,6 +157,8 @@ def wait(request: MPI.Request, timeout_seconds: float) -> None:
                 f"not all ranks answered within {timeout_seconds:.0f} s of the start; the log of a missing rank "
                 "says more (out of memory, an import that fails, a node that is down)"
             )
+        if meanwhile is not None:
+            meanwhile()
         time.sleep(pause)
         pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS)
 
@@ -182,12 +190,26 @@ def finalize_or_exit(world: MpiWorld, timeout_seconds: float, code: int = 0) -> 
     find that out beforehand, and only a thread of C (faulthandler's) can still end it.
     """
     if not _all_leave(world, timeout_seconds):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        _exit(code)
     faulthandler.dump_traceback_later(timeout_seconds, exit=True)
     MPI.Finalize()
     faulthandler.cancel_dump_traceback_later()
+
+
+def leave_without_the_dead(world: MpiWorld, seconds: float, code: int = 0) -> NoReturn:
+    """Ends this process when what is under way has had some time to leave; no barrier, which would send to the dead."""
+    deadline = time.monotonic() + seconds
+    with contextlib.suppress(MPI.Exception):
+        while time.monotonic() < deadline:
+            world.comm.Iprobe()
+            time.sleep(1e-3)
+    _exit(code)
+
+
+def _exit(code: int) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _all_leave(world: MpiWorld, timeout_seconds: float) -> bool:
@@ -212,9 +234,11 @@ class MpiTransport(Transport):
     Args:
         comm: a communicator that nothing else sends on.
         rank_of: address of every role to its rank; equal on all ranks.
+        watch: tells which ranks are gone; None where MPI bears sends to them.
     """
 
-    def __init__(self, comm: MPI.Comm, rank_of: Mapping[int, int]) -> None:
+    def __init__(self, comm: MPI.Comm, rank_of: Mapping[int, int], watch: DeathWatch | None = None) -> None:
+        self._watch = watch
         self._comm = comm
         self._rank_of = dict(rank_of)
         self._tags = _Tags(rank_of, int(comm.Get_attr(MPI.TAG_UB) or 32767))
@@ -223,7 +247,8 @@ class MpiTransport(Transport):
     def outbox(self, link: Link, layout: Layout, *, slots: int, synchronous: bool = True) -> Outbox:
         _check_size(link, layout)
         rank, tag = self._rank_of[link.destination], self._tags.tag(link)
-        outbox = MpiOutbox(self._comm, rank, tag, link, layout, slots, synchronous=synchronous)
+        watch = self._watch if self._watch is not None and self._watch.watches(rank) else None
+        outbox = MpiOutbox(self._comm, rank, tag, link, layout, slots, synchronous=synchronous, watch=watch)
         self._ends.append(outbox)
         return outbox
 
