@@ -20,6 +20,7 @@ from srlhpc.bench.processes import cpu_seconds, pss_bytes, tree, variable_of
 from srlhpc.bench.rows import Spread
 from srlhpc.data.atomic import read_json
 from srlhpc.errors import ClusterError, UserError
+from srlhpc.plan.roles import role_of
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.processes import RANK_VARIABLE
 from srlhpc.specs.child_processes import die_with_parent
@@ -111,7 +112,7 @@ class Window:
 
 
 def _ranks_of(look: _Look, role: str) -> list[int]:
-    return [rank["rank"] for rank in look.status["ranks"] if rank["label"].split("-")[0] == role]
+    return [rank["rank"] for rank in look.status["ranks"] if role_of(rank["label"]) == role]
 
 
 @dataclass

@@ -14,6 +14,7 @@ import click
 from srlhpc.cli.options import open_run, root_option, say
 from srlhpc.data.atomic import read_json
 from srlhpc.errors import UserError, did_you_mean
+from srlhpc.plan.roles import role_of
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.runs.state import goes_on
 
@@ -52,17 +53,17 @@ def chosen_logs(attempt: AttemptPaths, role: str | None, rank: int | None) -> li
         UserError: none is like that.
     """
     files = sorted(attempt.logs.glob("rank-*.log"))
-    found = [path for path in files if (rank is None or _rank_of(path) == rank) and (role in (None, role_of(path)))]
+    found = [path for path in files if (rank is None or _rank_of(path) == rank) and (role in (None, _role_of(path)))]
     if found:
         return found
     if not files:
         raise UserError(f"{attempt.logs} has no logs of ranks; a serial run writes to the terminal only")
-    ranks = sorted(_rank_of(path) for path in files if role in (None, role_of(path)))
+    ranks = sorted(_rank_of(path) for path in files if role in (None, _role_of(path)))
     if ranks:
         of = f" of role '{role}'" if role is not None else ""
         raise UserError(f"no log of rank {rank}{of}; there are the ranks {', '.join(map(str, ranks))}")
     wish = " and ".join([f"role '{role}'"] * (role is not None) + [f"rank {rank}"] * (rank is not None))
-    raise UserError(f"no log of {wish}{did_you_mean(role or '', sorted({role_of(path) for path in files}))}")
+    raise UserError(f"no log of {wish}{did_you_mean(role or '', sorted({_role_of(path) for path in files}))}")
 
 
 def label_of(path: Path) -> str:
@@ -70,8 +71,8 @@ def label_of(path: Path) -> str:
     return path.stem.split("-", 2)[2]
 
 
-def role_of(path: Path) -> str:
-    return label_of(path).partition("-")[0]
+def _role_of(path: Path) -> str:
+    return role_of(label_of(path))
 
 
 def _rank_of(path: Path) -> int:

@@ -245,5 +245,7 @@ def _say_ranks(before: dict[str, Any], after: Plan) -> None:
 
 
 def _ranks_of(plan: dict[str, Any]) -> dict[str, int]:
-    names = [str(rank["label"]).partition("-")[0] for rank in plan.get("ranks", [])]
+    from srlhpc.plan.roles import role_of
+
+    names = [role_of(str(rank["label"])) for rank in plan.get("ranks", [])]
     return {name: names.count(name) for name in names}

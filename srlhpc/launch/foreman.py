@@ -8,9 +8,9 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from srlhpc.launch.monitor import AttemptMonitor, Limits
+from srlhpc.launch.monitor import AttemptMonitor, Limits, WatchedRank
 from srlhpc.launch.mpiexec import start_ranks
-from srlhpc.launch.rank_script import LabelledRank, rank_program
+from srlhpc.launch.rank_script import rank_program
 from srlhpc.launch.signals import Signals
 from srlhpc.runs.checkpoints import last_checkpoint
 from srlhpc.runs.lease import Lease
@@ -39,7 +39,7 @@ class Foreman:
         paths: RunPaths,
         attempt: AttemptPaths,
         lease: Lease,
-        ranks: Sequence[LabelledRank],
+        ranks: Sequence[WatchedRank],
         *,
         program: Sequence[str] | None = None,
         out: TextIO | None = None,

@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from srlhpc.data.atomic import read_json
 from srlhpc.data.forgiving import FileSystemLostError, Forgiving
@@ -20,8 +20,13 @@ from srlhpc.runs.progress import ProgressLine, progress_text
 from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS, START_SECONDS
 
 _MISSING_SHOWN = 10
-_NOT_ESSENTIAL = ("actor", "evaluator")
-"""Roles whose death the others survive."""
+
+
+class WatchedRank(LabelledRank, Protocol):
+    """A rank of the plan, and whether the others go on without it."""
+
+    @property
+    def is_essential(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class AttemptMonitor:
         paths: RunPaths,
         attempt: AttemptPaths,
         lease: Lease,
-        ranks: Sequence[LabelledRank],
+        ranks: Sequence[WatchedRank],
         progress: ProgressLine,
         limits: Limits,
     ) -> None:
@@ -128,20 +133,20 @@ class AttemptMonitor:
             if end.is_clean or end.rank in self._said_lost:
                 continue
             self._said_lost.add(end.rank)
-            label = self._ranks[end.rank].label
+            lost = self._ranks[end.rank]
             # Before all are up, the others wait for it inside MPI.
-            expendable = label.startswith(_NOT_ESSENTIAL) and self.was_up
+            others_go_on = self.was_up and not lost.is_essential
             if not self._looks.exists(self._attempt.outcome):
-                self._progress.say(f"{label} (rank {end.rank}) {self._why(end, expendable)}")
-            if not expendable:
+                self._progress.say(f"{lost.label} (rank {end.rank}) {self._why(end, others_go_on)}")
+            if not others_go_on:
                 # Nobody ends the step for a dead coordinator.
                 clock.start("lost", self._limits.lost if end.rank else 0.0)
 
-    def _why(self, end: RankEnd, expendable: bool) -> str:
+    def _why(self, end: RankEnd, others_go_on: bool) -> str:
         written = read_json(self._attempt.failure(end.rank))
         if written is not None:
             return f"failed: {written.get('message', '')}"
-        return f"{end.text}; the others go on" if expendable else end.text
+        return f"{end.text}; the others go on" if others_go_on else end.text
 
     def _look_at_status(self, ends: Mapping[int, RankEnd]) -> bool:
         """Shows progress; returns whether all ranks have reported at least once or ended."""

@@ -41,11 +41,6 @@ class RoleRow:
     shares_place: bool = False
     """Whether it lies beside the rank that follows, where a profile gives it no resources of its own."""
 
-    @property
-    def title(self) -> str:
-        """For people: `policy server`."""
-        return self.name.replace("_", " ")
-
     def settings(self, spec: ExperimentSpec) -> Any:
         """Its section of a spec; None if it has none."""
         return None if self.section is None else getattr(spec, self.section)

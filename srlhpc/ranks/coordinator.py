@@ -18,7 +18,7 @@ from srlhpc.roles.checkpoint_parts import PartReceiver
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.coordinator import Coordinator, CoordinatorFiles
 from srlhpc.roles.coordinating.live_timing import LiveTiming
-from srlhpc.roles.coordinating.liveness import Liveness, RankRecord, silence_limit
+from srlhpc.roles.coordinating.liveness import Liveness, RankRecord
 from srlhpc.roles.coordinating.progress import LagLimit, Progress
 from srlhpc.roles.coordinating.run_files import RunFiles, cut_metrics
 from srlhpc.roles.reporter import Reporter
@@ -85,10 +85,13 @@ def _records(plan: Plan, now: float) -> list[RankRecord]:
     return [
         RankRecord(
             rank.rank,
-            role.label if not plan.serial else "serial-0",
-            is_essential=role.name in ("trainer", "policy_server"),
+            "serial-0" if plan.serial else role.label,
+            role="serial" if plan.serial else role.name,
+            role_names={each.label: each.name for each in rank.roles},
+            is_essential=role.row.is_essential,
+            one_must_live=role.row.one_must_live,
             address=role.address,
-            silence_limit_seconds=math.inf if plan.serial else silence_limit(role.name),
+            silence_limit_seconds=math.inf if plan.serial else role.row.silence_seconds,
             heard_at=now,
         )
         for rank in plan.ranks

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from srlhpc.data.atomic import read_json
 from srlhpc.data.forgiving import Forgiving
+from srlhpc.plan.roles import role_of
 from srlhpc.runs.paths import AttemptPaths
 from srlhpc.runs.slurm_output import tail
 
@@ -108,7 +109,7 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
         found[rank] = Failure(
             rank,
             label,
-            str(content.get("role") or _role(label)),
+            str(content.get("role") or role_of(label)),
             str(content.get("host", "")),
             float(content.get("time", 0.0)),
             f"failed: {_one_line(str(content.get('message', '')))}",
@@ -122,7 +123,7 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
             label = labels.get(end.rank, "rank")
             message, advice = (end.text, _advice(end.code)) if foreign is None else (foreign, advice_for_kind("world"))
             found[end.rank] = Failure(
-                end.rank, label, _role(label), hosts.get(end.rank, ""), end.time, message, "", advice
+                end.rank, label, role_of(label), hosts.get(end.rank, ""), end.time, message, "", advice
             )
     return sorted(found.values(), key=lambda failure: failure.time)
 
@@ -153,10 +154,6 @@ _FOREIGN_LAUNCHER = re.compile(
     r"|No PMIx server was reachable[^.]*|PMI2? is not supported[^.]*"
 )
 """What MPICH and Open MPI say when they are started in each other's way."""
-
-
-def _role(label: str) -> str:
-    return label.partition("-")[0]
 
 
 def _labels(attempt: AttemptPaths) -> dict[int, str]:

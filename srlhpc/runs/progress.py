@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from srlhpc.errors import counted
+from srlhpc.plan.roles import ROLES
 
 
 class ProgressLine:
@@ -100,7 +101,6 @@ _WORDS = {
     "slot": "waiting for a free slot",
     "others": "waiting for others",
 }
-_INPUT = {"trainer": "batches", "policy_server": "requests", "actor": "actions", "evaluator": "parameters"}
 _WORTH = 0.005
 
 
@@ -119,5 +119,5 @@ def _sorted(shares: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 def _share(role: str, part: str, share: float) -> str:
-    words = f"waiting for {_INPUT[role]}" if part == "input" and role in _INPUT else _WORDS.get(part, part)
+    words = f"waiting for {ROLES[role].waits_for}" if part == "input" and role in ROLES else _WORDS.get(part, part)
     return f"{100 * share:.0f} % {words}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from srlhpc.launch.foreman import Foreman
 from srlhpc.launch.monitor import Limits
+from srlhpc.plan.roles import ROLES, role_of
 from srlhpc.runs.creation import create_run
 from srlhpc.runs.lease import Lease
 
@@ -19,6 +20,10 @@ from srlhpc.runs.lease import Lease
 class Rank:
     rank: int
     label: str
+
+    @property
+    def is_essential(self) -> bool:
+        return ROLES[role_of(self.label)].is_essential
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from srlhpc.data.atomic import read_json, write_json
 from srlhpc.data.forgiving import Forgiving
 from srlhpc.launch import monitor as watching
 from srlhpc.launch.monitor import AttemptMonitor, Limits
+from srlhpc.plan.roles import ROLES, role_of
 from srlhpc.runs.lease import Lease
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.processes import ProcessIdentity
@@ -60,6 +61,10 @@ def test_status_is_read_again_only_when_it_was_replaced(tmp_path: Path, monkeypa
 class Rank(NamedTuple):
     rank: int
     label: str
+
+    @property
+    def is_essential(self) -> bool:
+        return ROLES[role_of(self.label)].is_essential
 
 
 def test_ranks_that_are_late_are_named_and_thousands_are_counted(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from srlhpc.errors import counted
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.journal import Journal
 from srlhpc.roles.coordinating.live_timing import LiveTiming
-from srlhpc.roles.coordinating.liveness import Failure, Liveness
+from srlhpc.roles.coordinating.liveness import Failure, Liveness, RankRecord
 from srlhpc.roles.coordinating.progress import Progress
 from srlhpc.roles.coordinating.run_files import RunFiles
 from srlhpc.roles.coordinating.status_entries import rank_entry, totals_by_role
@@ -304,10 +304,13 @@ class Coordinator(Role):
             self._fail(text, failure.kind)
         elif failure.kind not in ("killed", "silence") and self._outcome is None:
             self._outcome = Outcome("failed", failure.kind, text)
-        elif not self._stopping and not any(r.label.startswith("actor") and not r.dead for r in self._liveness.records):
-            self._fail(f"no actor is left; the last was {text}", failure.kind)
+        elif record.one_must_live and not self._stopping and self._is_last(record):
+            self._fail(f"no {record.role} is left; the last was {text}", failure.kind)
         self._commands[record.rank].abandon()
         self._reports.forget(record.address)
+
+    def _is_last(self, lost: RankRecord) -> bool:
+        return all(record.dead for record in self._liveness.records if record.role == lost.role)
 
     def _fail(self, message: str, kind: str) -> None:
         self._outcome = Outcome("failed", kind, message)

@@ -95,7 +95,7 @@ def whereabouts(records: Sequence[RankRecord]) -> str:
     """`cpu1: 4 actors; gpu1: 1 trainer, 1 policy server`."""
     hosts: dict[str, Counter[str]] = {}
     for record in records:
-        hosts.setdefault(record.host or "?", Counter())[record.label.partition("-")[0]] += 1
+        hosts.setdefault(record.host or "?", Counter())[record.role] += 1
     shown = [
         f"{host}: {', '.join(counted(count, role.replace('_', ' ')) for role, count in roles.items())}"
         for host, roles in list(hosts.items())[:_HOSTS_SHOWN]

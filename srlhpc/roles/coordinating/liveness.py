@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,14 @@ class RankRecord:
 
     rank: int
     label: str
+    role: str
+    """The role that its label names."""
+    role_names: Mapping[str, str]
+    """Label to name, of all its roles."""
     is_essential: bool
-    """Its death ends the step (trainers, policy servers); actors and evaluators may die."""
+    """Whether its death ends the step; else the others go on."""
+    one_must_live: bool
+    """Whether the step ends when the last rank of its role is dead."""
     address: int
     """Of the role that reports for it."""
     silence_limit_seconds: float
@@ -173,8 +179,3 @@ class Liveness:
 
 def _failure_name(record: RankRecord) -> str:
     return f"rank-{record.rank:05d}.json"
-
-
-def silence_limit(role: str) -> float:
-    """Seconds without a report after which a rank of that role counts as dead."""
-    return 600.0 if role == "trainer" else 300.0

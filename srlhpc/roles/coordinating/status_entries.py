@@ -13,7 +13,7 @@ def totals_by_role(records: Iterable[RankRecord]) -> dict[str, dict[str, float]]
     totals: dict[str, dict[str, float]] = {}
     for record in records:
         for label, counters in (record.counters or {}).items():
-            into = totals.setdefault(label.split("-")[0], {})
+            into = totals.setdefault(record.role_names[label], {})
             for name, value in counters.items():
                 into[name] = into.get(name, 0) + value
     return totals

@@ -15,6 +15,7 @@ from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.protocol import CHUNK, TEXT, Command, Report, read_text, write_text
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.full_disk import Reserve
+from srlhpc.plan.roles import ROLES, role_of
 from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.coordinator import AWAY_SECONDS, Coordinator, CoordinatorFiles
@@ -27,6 +28,25 @@ from srlhpc.specs.experiment import StopSpec
 TRAINER = 1
 LABELS = {1: "trainer-default-0", 2: "actor-0", 3: "actor-1"}
 SILENCE_SECONDS = 30.0
+
+
+def record_of(
+    rank: int, label: str, *, silence_limit_seconds: float = 300.0, heard_at: float = 0.0, **further: Any
+) -> RankRecord:
+    """What the coordinator knows of a rank that has one role, an actor's a server beside it."""
+    row = ROLES[role_of(label)]
+    return RankRecord(
+        rank,
+        label,
+        role=row.name,
+        role_names={label: row.name, **({f"policy_server-{rank - 2}": "policy_server"} if row.name == "actor" else {})},
+        is_essential=row.is_essential,
+        one_must_live=row.one_must_live,
+        address=rank,
+        silence_limit_seconds=silence_limit_seconds,
+        heard_at=heard_at,
+        **further,
+    )
 
 
 @dataclass
@@ -93,7 +113,7 @@ class Coordinating:
             clock=lambda: self.now,
         )
         self.records = [
-            RankRecord(rank, label, label.startswith("trainer"), rank, SILENCE_SECONDS, self.now)
+            record_of(rank, label, silence_limit_seconds=SILENCE_SECONDS, heard_at=self.now)
             for rank, label in LABELS.items()
         ]
         self.coordinator = Coordinator(

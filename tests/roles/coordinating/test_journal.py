@@ -9,11 +9,11 @@ import pytest
 
 from srlhpc.roles.coordinating.journal import whereabouts
 from srlhpc.roles.coordinating.liveness import RankRecord
-from tests.roles.coordinating.coordinator_setup import TRAINER, Coordinating
+from tests.roles.coordinating.coordinator_setup import TRAINER, Coordinating, record_of
 
 
 def record(rank: int, label: str, host: str) -> RankRecord:
-    return RankRecord(rank, label, True, rank, 1.0, 0.0, host=host)
+    return record_of(rank, label, silence_limit_seconds=1.0, host=host)
 
 
 def test_whereabouts_then_ranks_of_each_role_by_host() -> None:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.roles.coordinating.liveness import LONGEST_WORK_SECONDS, Liveness, RankRecord
+from srlhpc.roles.coordinating.liveness import LONGEST_WORK_SECONDS, Liveness
+from tests.roles.coordinating.coordinator_setup import record_of
 
 
 def watching(folder: Path, ranks: int) -> Liveness:
     (folder / "exits").mkdir()
     (folder / "failures").mkdir()
-    records = [RankRecord(rank, f"actor-{rank - 1}", False, rank, 300.0, 0.0) for rank in range(1, ranks)]
+    records = [record_of(rank, f"actor-{rank - 1}") for rank in range(1, ranks)]
     return Liveness(records, folder / "exits", folder / "failures")
 
 
@@ -48,7 +49,7 @@ def test_a_file_that_is_being_written_is_read_at_the_next_look(tmp_path: Path) -
 
 
 def test_silence_is_found_where_the_folders_cannot_be_listed(tmp_path: Path) -> None:
-    record = RankRecord(1, "actor-0", False, 1, 300.0, 0.0, reported=True)
+    record = record_of(1, "actor-0", reported=True)
     liveness = Liveness([record], tmp_path / "away", tmp_path / "away")
     assert liveness.look(299.0) == []
     assert [failure.kind for failure in liveness.look(301.0)] == ["silence"]
@@ -56,7 +57,7 @@ def test_silence_is_found_where_the_folders_cannot_be_listed(tmp_path: Path) -> 
 
 def feeling(folder: Path) -> tuple[Liveness, Path]:
     """Of one rank, an actor that was heard of at 0; and the file of its pulse."""
-    record = RankRecord(1, "actor-0", False, 1, 300.0, 0.0, reported=True)
+    record = record_of(1, "actor-0", reported=True)
     return Liveness([record], folder / "away", folder / "away", pulses=folder), folder / "1"
 
 
