@@ -166,7 +166,7 @@ def _result(plan: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> d
 
 
 def _means(values: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Of every name, over the episodes that have it."""
+    """Mean of every name, over the episodes that have it."""
     gathered: dict[str, list[float]] = {}
     for episode in values:
         for name, value in episode.items():

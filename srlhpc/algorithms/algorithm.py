@@ -89,7 +89,7 @@ class Context:
     autocast: torch.dtype | None
     """bfloat16 for the network's arithmetic, or None."""
     seed: int
-    """Of this trainer; together with the version it gives all randomness of an update."""
+    """Seed of this trainer; together with the version it gives all randomness of an update."""
 
 
 class DivergedError(RuntimeError):

@@ -1,4 +1,4 @@
-"""Adam on all parameters as one flat vector: one kernel, one norm, one all-reduce, one copy to go back to."""
+"""Adam on all parameters as one flat vector: one kernel, one norm, one all-reduce, one copy to restore."""
 
 from __future__ import annotations
 

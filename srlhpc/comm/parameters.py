@@ -133,6 +133,7 @@ class ParameterSource:
         for inbox in self._pulls:
             did |= inbox.poll()
             while (pull := inbox.take()) is not None:
+                # A subscriber that was forgotten may still have a pull under way.
                 if pull.sender in self._outboxes:
                     self._parked[pull.sender] = int(pull.header[ParameterHeader.VERSION])
                 inbox.release(pull)
@@ -197,6 +198,7 @@ class LocalSubscription(ParameterSubscription):
 
     def close(self) -> None:
         self._buffer.readers -= 1
+        # The vector stays readable, and a second close counts down nobody's readers.
         self._buffer = _Buffer(self._buffer.vector)
 
 

@@ -59,6 +59,7 @@ class CheckpointFolder:
         try:
             path = self._save(self.path, tree, updates, score, rule)
         except OSError as error:
+            # Without its folder the run was removed, and nothing of it is to appear elsewhere.
             if self.spare is None or isinstance(error, FileNotFoundError):
                 raise
             path = self._save_spare(self.spare, tree, updates, score, rule, error)
@@ -117,6 +118,7 @@ class CheckpointFolder:
             with contextlib.suppress(UserError):
                 scores[path] = self._score(path)
         readable = list(scores)
+        # Newest first, so that sorting keeps the newer one of two equal scores in front.
         scored = {path: score for path in reversed(readable) if (score := scores[path]) is not None}
         rule = next((score.rule for score in scored.values()), None)
         best = sorted(scored, key=lambda path: (scored[path].rule == rule, scored[path].value), reverse=True)

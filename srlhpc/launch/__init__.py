@@ -1,1 +1,1 @@
-"""From a spec to running ranks: plan, run directory, foreman, rank."""
+"""Starting, watching and ending the ranks of an attempt: the foreman, on this machine and on Slurm."""

@@ -1,4 +1,4 @@
-"""From a plan to one attempt: its folder, its description, its foreman."""
+"""One attempt of a plan on this machine: its folder, its description, its foreman."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from srlhpc.runs.progress import ProgressLine
 from srlhpc.slurm.time_limit import hours_text
 
 _REQUEUE_SECONDS = 5.0
-"""Of the lead time, kept for the requeue itself."""
+"""Part of the lead time that is kept for the requeue itself."""
 END_SECONDS = 25.0
-"""For a checkpoint after TERM: Slurm kills after KillWait, 30 s by default."""
+"""Time for a checkpoint after TERM: Slurm kills after KillWait, 30 s by default."""
 _EARLY_SECONDS = 60.0
-"""Slurm may send its signal that much before it is due."""
+"""How much before its time Slurm may send its signal."""
 
 
 class GracePeriod:
@@ -101,7 +101,7 @@ class GracePeriod:
 
     @cached_property
     def _end_seconds(self) -> float:
-        """After TERM. Only Slurm kills soon; `srlhpc cancel`, which says so first, leaves as much as a warning does."""
+        """Time after TERM. Only Slurm kills soon; `srlhpc cancel`, which says so first, leaves as much as a warning."""
         return max(END_SECONDS, self._checkpoint_seconds) if self._is_cancelled() else END_SECONDS
 
     def is_asked_for(self, attempt: AttemptPaths) -> bool:

@@ -1,4 +1,4 @@
-"""Watching one attempt: who is up, who is lost, when patience ends. The same under mpiexec and under srun."""
+"""Watching one attempt: which ranks are up, which are lost, which limit has passed. The same under mpiexec and srun."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Limits:
     """How long the foreman waits for what, in seconds."""
 
     start: float = START_SECONDS
-    """For the coordinator to hear from all ranks."""
+    """Time for the coordinator to hear from all ranks."""
     last_checkpoint: float = LAST_CHECKPOINT_SECONDS
-    """For the coordinator to write the last checkpoint, if it cannot at once."""
+    """Time for the coordinator to write the last checkpoint, if it cannot at once."""
     lost: float = 3.0
-    """For the coordinator to end a step that lost a rank which matters."""
+    """Time for the coordinator to end a step that lost an essential rank."""
     leave: float = 30.0
-    """For the last ranks to leave once the outcome is written."""
+    """Time for the last ranks to leave once the outcome is written."""
     renew: float = 10.0
-    """Between two renewals of the lease."""
+    """Time between two renewals of the lease."""
     poll: float = 0.1
-    """Between two looks."""
+    """Time between two looks."""
 
 
 class AttemptMonitor:
@@ -192,7 +192,7 @@ class AttemptMonitor:
 
 
 class Deadlines:
-    """Named times after which patience ends."""
+    """Named times at which a wait ends."""
 
     def __init__(self, limits: Limits) -> None:
         self._times: dict[str, float] = {}

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _PATIENCE_SECONDS = 600.0
-"""For a controller that does not answer: it restarts, or another takes over."""
+"""Time for a controller that does not answer: it restarts, or another takes over."""
 
 
 def refusal(job: str, cluster: ClusterProfile, environment: Mapping[str, str]) -> str | None:

@@ -16,7 +16,7 @@ _NOT_BY_RESTARTS = ("checkpoint", "removed", "lease")
 """Reasons that no rank has caused: the end has no checkpoint, the run's folder is gone, or somebody else runs it."""
 _LONGEST_PAUSE_SECONDS = 30.0
 _MOST_LATELY = 2
-"""As many times `restarts_allowed` are too many within that time, even if training got further each time."""
+"""How many times `restarts_allowed` are too many within `LATELY_SECONDS`, even if training got further each time."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class AttemptEnd:
 
     outcome: Outcome
     kind: str
-    """Of the first failure, as the rank wrote it; empty if there is none."""
+    """Kind of the first failure, as the rank wrote it; empty if there is none."""
     warned: bool
     """Whether the end of the job was announced: time limit or pre-emption."""
     terminated: bool
@@ -61,5 +61,5 @@ def is_endless(now: AttemptEnd) -> bool:
 
 
 def pause_seconds(restarts: int) -> float:
-    """Before a restart: none before the first, then twice as long each time."""
+    """Pause before a restart: none before the first, then twice as long each time."""
     return min(_LONGEST_PAUSE_SECONDS, 2.0 ** (restarts - 1)) if restarts else 0.0

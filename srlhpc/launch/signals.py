@@ -61,7 +61,7 @@ class Signals:
             raise KeyboardInterrupt
 
     def _leave(self, number: int) -> None:
-        """In a process that an environment has forked, which is its own: Ctrl-C is not meant for it, as in a rank."""
+        """Acts as a process forked by an environment should: Ctrl-C is not meant for it, any other signal ends it."""
         signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

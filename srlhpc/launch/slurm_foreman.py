@@ -94,7 +94,7 @@ class SlurmForeman:
                 self._lease.release()
 
     def _work_alone(self) -> Outcome:
-        """As `work`, holding the lease: nobody else writes to the run."""
+        """Works while this process holds the lease, so that nobody else writes to the run."""
         lost = close_lost_attempt(self._paths, self._job)
         ended = ended_before(self._paths, self._job, self._jobs)
         if ended is not None:
@@ -160,6 +160,7 @@ class SlurmForeman:
                 break
             if out_of_memory(slurm_words(self._paths, attempt.paths)):
                 standby.forbid()
+            # Restarts count no more once training has got further.
             restarts, before = (0 if self._updates() > before else restarts), self._updates()
             restarted_at = [at for at in restarted_at if time.monotonic() < at + LATELY_SECONDS]
             situation = self._situation(attempt.paths, outcome, restarts, len(restarted_at), got_further=before > first)
@@ -269,6 +270,7 @@ class SlurmForeman:
         if refused := refusal(self._job, self._cluster, os.environ):
             return replace(outcome, message=f"{outcome.message}; {refused}")
         self._progress.say(f"requeueing job {self._job} ({outcome.reason}); {last_checkpoint(self._paths)}")
+        # Before the call: submitit leaves this process by SystemExit when it has requeued the job.
         self._keeps_run = True
         instead = requeue(self._job, self._signals, self._cluster)
         self._keeps_run = instead is None

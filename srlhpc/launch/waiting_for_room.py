@@ -14,9 +14,9 @@ from srlhpc.runs.progress import ProgressLine
 _T = TypeVar("_T")
 
 RETRY_SECONDS = 5.0
-"""Between two tries."""
+"""Seconds between two tries."""
 _SAY_SECONDS = 60.0
-"""Between two lines that say so."""
+"""Seconds between two lines that say so."""
 
 
 class EndedFirst(Exception):

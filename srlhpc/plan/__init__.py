@@ -1,1 +1,1 @@
-"""From a spec to ranks, roles and endpoints. Pure."""
+"""Turns a spec into ranks, roles and endpoints. Pure."""

@@ -29,7 +29,7 @@ class RolePlan:
 
     @property
     def label(self) -> str:
-        """For people: `actor-3`, `trainer-default-0`."""
+        """The role's name for people: `actor-3`, `trainer-default-0`."""
         return f"{self.name}-{self.policy}-{self.index}" if self.row.per_policy else f"{self.name}-{self.index}"
 
     @property

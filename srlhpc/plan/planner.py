@@ -1,4 +1,4 @@
-"""From a spec to a plan, or to the reason why it cannot work. Pure."""
+"""Turns a spec into a plan, or says why it cannot work. Pure."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class _RoleList:
         self._ranks = 0
 
     def add(self, name: str, index: int, policy: str | None = None) -> RolePlan:
-        """On a rank of its own, unless the run is serial."""
+        """Adds a role on a rank of its own, unless the run is serial."""
         role = RolePlan(name, index, len(self.roles), 0 if self._serial else self._ranks, policy)
         self._ranks += 1
         self.roles.append(role)
@@ -100,7 +100,7 @@ class _RoleList:
         return sum(role.name == name for role in self.roles)
 
     def beside(self, other: RolePlan, name: str, index: int, policy: str | None = None) -> None:
-        """On the rank of another role."""
+        """Adds a role on the rank of another."""
         self.roles.append(RolePlan(name, index, len(self.roles), other.rank, policy))
 
 

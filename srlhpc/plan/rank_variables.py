@@ -28,7 +28,7 @@ _OF_MPI = (
 _OF_SLURM = (
     "SLURM_", "SLURMD_", "SBATCH_", "SALLOC_", "SRUN_", "SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_"
 )  # fmt: skip
-"""Of the job that a process is in, and options of Slurm's commands."""
+"""Variables of the job that a process is in, and options of Slurm's commands."""
 _FOR_REACHING_SLURM = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SBATCH_RESERVATION")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """How many threads libraries start; the first is what the others follow."""
@@ -48,12 +48,12 @@ def outside_any_world(outer: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_world(outer: Mapping[str, str]) -> dict[str, str]:
-    """Without what says which MPI world a process belongs to; settings (`PMIX_MCA_gds`) stay."""
+    """The environment without what says which MPI world a process belongs to; settings (`PMIX_MCA_gds`) stay."""
     return {name: value for name, value in outer.items() if "_MCA_" in name or not name.startswith(_OF_A_WORLD)}
 
 
 def without_threads(outer: Mapping[str, str]) -> dict[str, str]:
-    """Without numbers of threads, which are right for another machine."""
+    """The environment without numbers of threads, which are right for another machine."""
     return {name: value for name, value in outer.items() if name not in THREADS}
 
 

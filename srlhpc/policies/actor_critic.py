@@ -91,6 +91,7 @@ class ActorCritic(ActorCriticPolicy):
             features, new_state = _normed(self.value_norm, features), new_state | _renamed(value_state)
         values = self.value_head(features)
         actions = distribution.mode() if generator is None else distribution.sample(generator)
+        # With targets_only a value is read with the statistics of the time when it is used (`return_values`).
         outputs = {"value": values if self._returns == "targets_only" else self.denormalize_values(values)}
         return Acted(actions, distribution.log_prob(actions), outputs, new_state)
 
@@ -144,6 +145,7 @@ class ActorCritic(ActorCriticPolicy):
 
     def update_normalizers(self, sums: Tensor) -> None:
         start = 0
+        # In the order of `normalizer_sums`.
         for moments in (self.encoder.moments, self.return_moments if self._returns is True else None):
             if moments is not None:
                 moments.merge(sums[start : start + moments.sums_size])

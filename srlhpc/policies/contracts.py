@@ -20,7 +20,7 @@ class Evaluated(NamedTuple):
     """What the current parameters say about a fragment's records."""
 
     distribution: Distribution
-    """Over actions, batch shape `[T, B]` (or `[N]` for shuffled records)."""
+    """Distribution over actions, batch shape `[T, B]` (or `[N]` for shuffled records)."""
     values: Tensor
     """float32, as the head predicts them: in units of the return, or scaled if returns are normalised."""
 

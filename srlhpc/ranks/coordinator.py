@@ -118,7 +118,7 @@ def build_reporter(context: RankContext, roles: Sequence[Role]) -> Reporter:
 
 
 def library_versions() -> dict[str, str]:
-    """Of the libraries that a checkpoint's numbers may depend on."""
+    """Versions of the libraries that a checkpoint's numbers may depend on."""
     versions = {"srlhpc": srlhpc.__version__}
     for name in ("numpy", "torch", "h5py", "mpi4py"):
         try:

@@ -37,7 +37,7 @@ class _Guard:
         self._pid = os.getpid()
 
     def set(self, number: int, handler: Handler) -> Handler:
-        """In place of `signal.signal`. Processes that were forked may do as they like."""
+        """Stands in for `signal.signal`. Processes that were forked may do as they like."""
         is_ours = os.getpid() == self._pid and threading.current_thread() is threading.main_thread()
         if not is_ours or number not in self.handlers or not (callable(handler) or isinstance(handler, int)):
             return _set(number, handler)

@@ -27,7 +27,7 @@ def checkpoint_path(paths: RunPaths, attempt: AttemptPaths) -> Path | None:
 
 
 def read_restored(paths: RunPaths, attempt: AttemptPaths) -> dict[str, Any] | None:
-    """That checkpoint's tree."""
+    """The tree of the checkpoint that the attempt resumes from; None at the beginning."""
     path = checkpoint_path(paths, attempt)
     if path is None:
         return None

@@ -19,11 +19,11 @@ from srlhpc.roles.stillness import write_stacks
 PULSE_SECONDS = 10.0
 HANGS_SECONDS = 120.0
 _LEAST_SHARE = 0.02
-"""Of a core, below which a process does not compute: the thread itself and idle libraries need less."""
+"""Share of a core below which a process does not compute: the thread itself and idle libraries need less."""
 
 
 class Pulse:
-    """Of one rank.
+    """The pulse of one rank.
 
     Args:
         path: the file.
@@ -40,7 +40,7 @@ class Pulse:
         self._path, self._stacks = path, stacks
         self._cpu_seconds = cpu_seconds or cpu_seconds_of_tree
         self.rounds = 0
-        """Of the rank's loop, which counts them."""
+        """Rounds of the rank's loop, which counts them."""
         self._rounds_before, self._cpu_before = -1, 0.0
         self._beats = 0
         self._hangs_for = 0.0

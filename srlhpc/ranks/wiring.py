@@ -14,7 +14,7 @@ from srlhpc.plan.sizes import outbox_slots, pool_slots
 from srlhpc.roles.acting.recorder import SeatChannels
 
 _AWAITED_SLOTS = 2
-"""For replies, of which one is outstanding: the one before may not have left yet."""
+"""Slots for replies, of which one is outstanding: the one before may not have left yet."""
 _REQUEST_SLOTS = 1
 """One request of a group is outstanding."""
 

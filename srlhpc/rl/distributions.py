@@ -97,6 +97,7 @@ class MultiCategorical(Distribution):
             logits = logits.masked_fill(~masks, FORBIDDEN_LOGIT)
         longest = max(choices)
         if min(choices) < longest:
+            # Less likely than any masked choice: a part whose choices are all masked is uniform over those.
             padding = logits.new_full((*logits.shape[:-1], 1), 2 * FORBIDDEN_LOGIT)
             places = _places_of_parts(tuple(choices), logits.device)
             logits = torch.cat([logits, padding], dim=-1).index_select(-1, places)

@@ -73,6 +73,7 @@ class _ClippedSurrogate(torch.autograd.Function):
         clipped_gains = ratios.clamp(1 - clip_ratio, 1 + clip_ratio).mul_(advantages)
         # A clipped gain that is the smaller one does not depend on the policy; d ratio / d log_prob = ratio.
         ctx.save_for_backward(torch.where(gains <= clipped_gains, gains, 0.0).neg_())
+        # The gradient is saved, so `ratios` may be overwritten.
         deviations = ratios.sub_(1)
         kl = (deviations - log_ratios).sum()
         sizes = deviations.abs_()

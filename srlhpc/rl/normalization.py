@@ -76,10 +76,12 @@ class RunningMoments(nn.Module):
             return
         offset = totals / added
         if self._decay is not None:
+            # A merge counts as one, whatever its rows: what is merged are their moments, not their sums.
             totals, squares, added = offset, squares / added, torch.ones_like(added)
             self.count *= self._decay
             self.m2 *= self._decay
         count = self.count + added
+        # The squares about the rows' own mean, and what the distance between the two means adds.
         self.m2 += squares - offset * totals + offset.square() * self.count * added / count
         self.mean += offset * added / count
         self.count.copy_(count)

@@ -15,7 +15,7 @@ from srlhpc.data.layout import HEADER_BYTES
 from srlhpc.data.tree import decode_tree, encode_tree
 
 _ROOM_BYTES = 1 << 16
-"""For numbers that get more digits."""
+"""Room for numbers that get more digits."""
 
 
 def slots_of(tree: Mapping[str, Any]) -> int:

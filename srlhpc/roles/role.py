@@ -79,7 +79,7 @@ class Backoff:
     first_seconds: float
     growth: float
     usual_seconds: float
-    """Up to which sleeps grow quickly."""
+    """Length up to which sleeps grow quickly."""
     slow_growth: float = 1.05
     """Beyond: what has waited for a second is not late by another twentieth."""
     longest_seconds: float = 5e-3

@@ -28,7 +28,7 @@ STANDSTILL_SECONDS = 40.0
 RELIEF_SECONDS = 5.0
 """So long, until trainers that may wait for each other's groups give up limits; and again after as long."""
 STACKS_SECONDS = 5.0
-"""For all ranks to write down where they are, before the step ends."""
+"""Time for all ranks to write down where they are, before the step ends."""
 FRESH_SECONDS = 20.0
 """A rank that was heard of within that time is not inside a piece of work."""
 TOLD_SECONDS = 2.0

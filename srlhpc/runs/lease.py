@@ -86,6 +86,7 @@ class Lease:
         own = _beside(self._path)
         write_json(own, self._content())
         try:
+            # A link is made only where the name is free, on NFS too: of two that take the lease at once, one does.
             while not _linked(own, self._path):
                 put_away_dead(self._path, self._job)
         finally:
@@ -124,6 +125,7 @@ class Lease:
             holder = _holder(_parsed(before))
             if holder is not None and holder.process != ProcessIdentity.own():
                 return holder
+            # Not truncated, at which a reader could find it empty; blanks cover the rest of a longer text.
             file.seek(0)
             file.write(json.dumps(self._content()).encode().ljust(len(before)))
         return None

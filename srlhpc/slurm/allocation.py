@@ -151,6 +151,7 @@ def allocate(plan: Plan, cluster: ClusterProfile, time_minutes: int) -> Allocati
     """
     _check_trainers_memory(plan, cluster)
     placed = [_place(rank, plan.spec, cluster) for rank in plan.ranks]
+    # A coordinator that the profile does not name lies beside the next rank, on nodes alike, and takes no GPU there.
     if placed[0].role not in placed_roles(cluster) and len(placed) > 1:
         own = {"gpus_per_rank": 0.0, "memory_mb_per_rank": placed[0].wants.memory_mb_per_rank, "ranks_per_node": None}
         placed[0] = placed[0]._replace(wants=placed[1].wants.model_copy(update=own))
@@ -168,6 +169,7 @@ def _components(groups: Sequence[list[_Placed]], cluster: ClusterProfile) -> lis
     apart = [_apart(group, whole, cluster) for group, whole in zip(groups, together, strict=True)]
     split = [part for parts in apart for part in parts]
     missing = _missing_nodes(split, cluster)
+    # Two components where one would do are right only if the partition is known to have nodes for both.
     if missing is None and all(len(parts) == 1 or cluster.facts(_partition(parts[0])).nodes for parts in apart):
         return split
     merged = [part for parts, whole in zip(apart, together, strict=True) for part in ([whole] if whole else parts)]
@@ -265,6 +267,7 @@ def _alike(placed: Sequence[_Placed]) -> list[list[_Placed]]:
     gpu_type: str | None = _NO_GPUS
     for entry in placed:
         own = entry.wants.gpu_type if entry.gpus else _NO_GPUS
+        # A group takes nodes of any type until its first rank with a GPU wants one.
         is_like = _NO_GPUS in (own, gpu_type) or own == gpu_type
         if groups and is_like and _node_type(groups[-1][0]) == _node_type(entry):
             groups[-1].append(entry)
@@ -321,6 +324,7 @@ def _blocks(group: Sequence[_Placed], nodes: int) -> list[Sequence[_Placed]]:
 
 def _spread(group: Sequence[_Placed], nodes: int) -> _Node:
     blocks = _blocks(group, nodes)
+    # sbatch takes one number of CPUs for all tasks of a component: times the tasks of a node it must give their sum.
     return _Node(
         tuple(len(block) for block in blocks),
         max(math.ceil(sum(entry.cpus for entry in block) / len(block)) for block in blocks),

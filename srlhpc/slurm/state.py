@@ -20,7 +20,7 @@ _VERDICTS = {
 _BY_REASON = {"cancelled": "cancelled", "time_limit": "timed out", "preemption": "preempted"}
 _NAMES = {"CONFIGURING": "configuring", "COMPLETING": "ending", "SUSPENDED": "suspended", "STOPPED": "suspended"}
 RENEWED_SECONDS = 60.0
-"""A lease that young means that the foreman works, even if Slurm is silent."""
+"""A lease that was renewed so lately means that the foreman works, even if Slurm is silent."""
 
 
 class Ending(NamedTuple):

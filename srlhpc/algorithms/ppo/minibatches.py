@@ -131,8 +131,10 @@ class ChunkSampler(Sampler):
 
     def take(self, part: Tensor, targets: Targets) -> Minibatch:
         batch, columns = self._batch, self._columns
+        # A part without a valid record is computed all the same: it adds zeros, and every trainer makes as many steps.
         if self._counted is not None and bool(self._counted[part].any()):
             part = part[self._counted[part]]
+        # Item p is chunk p // B of column p % B, and a chunk's records lie B apart in the flattened batch.
         steps = torch.arange(self._length, device=part.device).unsqueeze(1)
         records = ((part // columns * self._length + steps) * columns + part % columns).flatten()
 

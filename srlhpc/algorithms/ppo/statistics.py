@@ -16,7 +16,7 @@ BATCH_SUMS = 6
 
 
 class BatchStatistics(NamedTuple):
-    """Over the valid records of all trainers; values in units of the return."""
+    """Moments over the valid records of all trainers; values in units of the return."""
 
     valid: float
     advantage_mean: float
@@ -49,10 +49,10 @@ def batch_statistics(sums: list[float]) -> BatchStatistics:
 
 
 class GradientStep(NamedTuple):
-    """One step, over all trainers' records of a minibatch unless noted."""
+    """One gradient step: numbers over all trainers' records of a minibatch unless noted."""
 
     loss: Loss
-    """Of this trainer's records."""
+    """Loss of this trainer's records."""
     checks: Tensor
     """float32 `[2]`: mean loss, and norm of the gradient before clipping."""
 
@@ -61,7 +61,7 @@ class Epoch(NamedTuple):
     """One pass over the batch, over all trainers' valid records."""
 
     means: dict[str, float]
-    """Those of `SUMS`."""
+    """Means of the entries of `SUMS`, by name."""
     first_deviation: float
     """Largest |ratio - 1| of the first minibatch, added up over trainers."""
     gradient_norm: float
@@ -69,7 +69,7 @@ class Epoch(NamedTuple):
 
 
 def epoch_of(numbers: list[float], valid_count: float) -> Epoch:
-    """From `SUMS`, the first deviation, and the checks of each step, one after the other.
+    """Reads an epoch from its numbers: `SUMS`, the first deviation, and the checks of each step, one after the other.
 
     Raises:
         DivergedError: a check is not finite.

@@ -55,6 +55,7 @@ class Ppo(Algorithm):
             return Update((yield from self._update(batch)))
         except DivergedError:
             self._optimizer.restore(before)
+            # Statistics of returns move before the first gradient step.
             for buffer, earlier in zip(self._policy.buffers(), statistics, strict=True):
                 buffer.copy_(earlier)
             raise
@@ -75,8 +76,10 @@ class Ppo(Algorithm):
 
         counts = torch.cat([shares.valid_counts(parts) for parts in epochs])
         return_sums = counts.new_empty(0)
+        # Later uses would count the batch's returns again.
         if batch.is_first_use:
             return_sums = self._policy.return_sums(advantages + values, batch.valid)
+        # One collective call for all that must be known before the first gradient step.
         sums = torch.cat([batch_sums(advantages, values, batch.valid), counts, return_sums])
         yield from reducer.sum(sums)
         numbers = yield from to_host_list(sums)
@@ -96,6 +99,7 @@ class Ppo(Algorithm):
                 steps.append(step)
                 yield
             unseen.append((yield from self._epoch_numbers(steps)))
+            # Nothing depends on these numbers before the last epoch, so a GPU is not asked for them yet.
             if settings.target_kl is None and epoch < len(epochs):
                 continue
             done += [epoch_of(row, statistics.valid) for row in (yield from to_host_list(torch.stack(unseen)))]
@@ -177,16 +181,18 @@ class Ppo(Algorithm):
     def _step(
         self, rows: Minibatch, valid_count: float, coefficients: Coefficients
     ) -> Generator[None, None, GradientStep]:
-        """One gradient step, whatever the numbers are: whoever looks at them goes back if they are not finite."""
+        """One gradient step, unchecked: the caller restores the parameters if a number is not finite."""
         with self._autocast():
             evaluated = self._policy.evaluate(rows.observations, rows.state, rows.first, action_masks=rows.action_masks)
             loss = ppo_loss(evaluated, rows, coefficients)
+        # By the valid records of all trainers: the sum of their gradients is then that of the mean loss.
         scaled = loss.total / max(valid_count, 1.0)
         gradients = self._optimizer.gradients
         gradients.zero_()
         torch.autograd.backward(scaled)
         total = scaled.detach().reshape(1)
         if self._context.reducer.trainers > 1:
+            # The loss travels with the gradients, in the same collective call.
             flat = torch.cat([gradients, total])
             yield from self._context.reducer.sum(flat)
             gradients.copy_(flat[:-1])

@@ -52,6 +52,7 @@ class MpiOutbox(Outbox):
         self._target = (rank, tag)
         self._begin = comm.Issend if synchronous else comm.Isend
         self._messages = [Message.allocate(layout, slot) for slot in range(slots)]
+        # LAST has a message of its own, so that it never waits for a free slot.
         self._messages.append(Message.allocate(Layout.of(()), slots))
         self._headers = [message.header.data for message in self._messages]
         prepare = comm.Ssend_init if synchronous else comm.Send_init

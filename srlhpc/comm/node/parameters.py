@@ -76,6 +76,7 @@ class NodeMemory:
         """
         whole = [slot for slot in range(VECTORS) if not self._slots[slot, 0] % 2]
         slot = min(whole or range(VECTORS), key=lambda s: int(self._slots[s, 1]))
+        # Odd while it is written. If a dead leader left it odd, it becomes another odd number, which a reader notices.
         self._slots[slot, 0] += 2 if self._slots[slot, 0] % 2 else 1
         self.fence()
         self._vectors[slot] = vector

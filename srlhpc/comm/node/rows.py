@@ -169,6 +169,7 @@ class SharedRowInbox(Inbox):
                 self._land(place)
                 arrived = True
             else:
+                # The copy was torn: these bytes must be looked at again, even if they are the same then.
                 self._seen = b""
         return arrived
 
@@ -180,11 +181,13 @@ class SharedRowInbox(Inbox):
         landed = self._landed[place]
         assert self._awaited[place] == _NONE, "released twice"
         self._awaited[place] = landed
+        # The next message may be among the bytes that were seen while this one held the row.
         if self._senders[place][0] != landed:
             self._seen = b""
 
     def forget(self, sender: int) -> None:
         for place in self._arrivals.forget(sender):
+            # No head exceeds this, so nothing more lands.
             self._awaited[place] = self._landed[place] = _NONE
 
     @property

@@ -1,4 +1,4 @@
-"""From an agent's named raw observations to what an entity torso takes.
+"""Turns an agent's named raw observations into what an entity torso takes.
 
 Shape letters: N rows, V size of the own vector, C channels and P places of a ring, K entities and F features of a set,
 S all entities of all sets.

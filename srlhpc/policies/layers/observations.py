@@ -1,4 +1,4 @@
-"""From an agent's named raw observations to what a torso takes: one float vector and one stack of images.
+"""Turns an agent's named raw observations into what a torso takes: one float vector and one stack of images.
 
 Letters: `...` leading axes (`[N]` or `[T, B]`), N rows of all leading axes together, V size of the vector,
 C, Y, X channels, height and width of images.
@@ -35,7 +35,7 @@ def running_moments(size: int, normalize: NormalizeSpec) -> RunningMoments:
 
 
 class Encoder(nn.Module, ABC):
-    """From an agent's named raw observations to what the torsos of one kind take.
+    """Turns an agent's named raw observations into what the torsos of one kind take.
 
     Args:
         specs: key to array of one agent, of the observations that are used, in their order.

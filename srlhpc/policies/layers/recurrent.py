@@ -42,9 +42,11 @@ def cut_at_resets(first_TB: Tensor) -> Pieces:
     """Cuts every column before each record with `first`, and at t = 0."""
     device = first_TB.device
     steps, columns = first_TB.shape
+    # On the host, since where the pieces begin decides the shapes of what is computed.
     starts_BT = first_TB.cpu().T.clone()
     starts_BT[:, 0] = True
     starts = starts_BT.flatten().nonzero().flatten()
+    # Columns lie one behind the other and each starts at t = 0, so a piece ends where the next begins.
     lengths = torch.diff(starts, append=torch.tensor([steps * columns]))
     places = torch.empty(steps * columns, dtype=torch.int64)
     buckets = []
@@ -57,6 +59,7 @@ def cut_at_resets(first_TB: Tensor) -> Pieces:
             continue
         begins, sizes = starts[taken], lengths[taken]
         k = torch.arange(int(sizes.max())).unsqueeze(1)
+        # A shorter piece repeats its last record as padding.
         by_column = begins + torch.minimum(k, sizes - 1)
         records = by_column % steps * columns + by_column // steps
         exists = k < sizes

@@ -26,9 +26,9 @@ from srlhpc.roles.time_use import Part, TimeUse
 Array = NDArray[Any]
 
 EPISODES_BYTES = TEXT_BYTES // 2
-"""Of a report, for the episodes of all its actors; the rest waits for the next."""
+"""Bytes of a report for the episodes of all its actors; the rest waits for the next."""
 MANY_EPISODES = 200
-"""So many are reported at once, lest they pile up."""
+"""Episodes that are reported at once, lest they pile up."""
 
 
 class StepError(RuntimeError):

@@ -12,7 +12,7 @@ from types import FrameType
 from srlhpc.environment import Environment
 
 CLOSE_SECONDS = 10.0
-"""For one environment to close."""
+"""Time for one environment to close."""
 
 log = logging.getLogger(__name__)
 

@@ -80,7 +80,7 @@ class Group:
         return True
 
     def waits_for(self) -> str:
-        """In words for people."""
+        """What the group waits for, in words."""
         if self._waiting:
             asked = [policy for policy, recorder in self._to_open if not recorder.replied()]
             return f"actions of {' and '.join(asked)}" if asked else ""

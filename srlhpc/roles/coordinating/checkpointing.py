@@ -126,6 +126,7 @@ class Checkpointing:
         meta = self._meta()
         policies = {policy: tree for policy, (_, tree) in self._parts.items()}
         self._writing = max(number for number, _ in self._parts.values())
+        # The first policy's numbers are the run's.
         counters = policies[next(iter(self._receivers))]["counters"]
         meta |= {name: counters[name] for name in ("updates", "steps", "agent_steps")}
         tree: dict[str, Any] = {"meta": _with_arrays(meta), "policies": policies}

@@ -13,7 +13,7 @@ from typing import Any
 from srlhpc.data.forgiving import Forgiving
 
 FEEL_AFTER_SECONDS = 15.0
-"""Of silence, from which on a rank's pulse is looked for."""
+"""Seconds of silence after which a rank's pulse is looked for."""
 FEEL_SECONDS = 5.0
 """Between two looks for it."""
 LONGEST_WORK_SECONDS = 3600.0
@@ -35,7 +35,7 @@ class RankRecord:
     one_must_live: bool
     """Whether the step ends when the last rank of its role is dead."""
     address: int
-    """Of the role that reports for it."""
+    """Address of the role that reports for it."""
     silence_limit_seconds: float
     heard_at: float
     host: str = ""
@@ -153,6 +153,7 @@ class Liveness:
         return Failure(record, f"ended with exit code {code} before the run did", "exit")
 
     def _silent(self, record: RankRecord, now: float) -> Failure | None:
+        # Before its first report the foreman's time for the start counts.
         if not record.reported:
             return None
         silent = now - record.heard_at

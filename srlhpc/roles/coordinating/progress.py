@@ -16,7 +16,7 @@ class LagLimit(NamedTuple):
     """What bounds the policy lag of a policy."""
 
     limit: int | None
-    """In updates; None for no limit."""
+    """Largest policy lag in updates; None for no limit."""
     advice: str | None
     """Which setting makes data newer; None where its age was chosen."""
 
@@ -94,12 +94,12 @@ class Progress:
     # --- giving out ----------------------------------------------------------------------------------------------
 
     def seconds(self, now: float) -> float:
-        """Of training, over all attempts."""
+        """Seconds of training, over all attempts."""
         return self._seconds_before + now - self._begun
 
     @property
     def return_mean(self) -> float | None:
-        """Of the last 100 training episodes, or of all if there are fewer."""
+        """Mean return of the last 100 training episodes, or of all if there are fewer."""
         return _mean(self._returns)
 
     @property
@@ -108,7 +108,7 @@ class Progress:
 
     @property
     def score(self) -> Score | None:
-        """Of a checkpoint written now: the last evaluation's, else the full mean that `stop.return_mean` takes."""
+        """Score of a checkpoint of now: the last evaluation's, else the full mean that `stop.return_mean` takes."""
         if self._is_evaluated:
             value = self.evaluation.get("return_mean")
             return None if value is None else Score(float(value), "evaluation")

@@ -116,6 +116,7 @@ class ServedPolicy:
             ),
         ):
             acted = self._policy.act(observations, state, seen("first"), action_masks=masks, generator=self._generator)
+            # Agents that are not in the game keep their state; `first` resets it when they appear again.
             for name, tensor in acted.state.items():
                 self._state[name][places] = tensor.to(self._state[name].dtype)
         self.rows_inferred += self._rows * len(requests)
@@ -123,13 +124,13 @@ class ServedPolicy:
         return acted if alive is None else _spread(acted, alive, self._rows * len(requests))
 
     def _alive(self, requests: Sequence[Message]) -> Tensor | None:
-        """DeviceRows of agents that are in the game; None where all are, or none."""
+        """Rows of agents that are in the game; None where all are, or none."""
         alive = np.concatenate([request.fields["alive"] for request in requests], axis=None)
         count = np.count_nonzero(alive)
         return None if count in (0, alive.size) else self._way.to_device("alive", [np.flatnonzero(alive)])
 
     def _places(self, requests: Sequence[Message]) -> Tensor:
-        """DeviceRows of the recurrent state that belong to these requests."""
+        """Rows of the recurrent state that belong to these requests."""
         own = np.arange(self._rows)
         return self._way.to_device("places", [request.slot * self._rows + own for request in requests])
 
@@ -162,7 +163,7 @@ class ServedPolicy:
 
     @property
     def waits_for(self) -> str:
-        """In words for people."""
+        """What its requests wait for, in words."""
         if not self._waiting:
             return "requests"
         needed = min(int(message.header[RequestHeader.NEEDS_VERSION]) for message in self._waiting)

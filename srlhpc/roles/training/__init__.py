@@ -1,1 +1,1 @@
-"""From blocks to a new version."""
+"""Turning blocks into new versions: batches, grants, updates, parts of checkpoints."""

@@ -16,15 +16,15 @@ from srlhpc.policies.policy import Policy
 
 @dataclass
 class Counters:
-    """Of one policy, over all its trainers and attempts."""
+    """Counters of one policy, over all its trainers and attempts."""
 
     updates: int = 0
     steps: int = 0
     """Trained steps: of each batch once, at its first use."""
     steps_used: int = 0
-    """Of each batch once for every update made of it."""
+    """Steps of each batch, once for every update made of it."""
     agent_steps: int = 0
-    """As `steps`."""
+    """Trained decisions of agents, counted as `steps` are."""
     dropped_fragments: int = 0
 
 

@@ -93,7 +93,7 @@ class Transfer:
         self._arrived = self._stream.copy(pairs, after=self._free)
 
     def tensors(self) -> dict[str, Tensor]:
-        """On the device, for computing that is queued from now on."""
+        """The tensors on the device, for computing that is queued from now on."""
         assert self._arrived is not None, "nothing was sent off"
         self._stream.wait(self._arrived)
         return self._tensors

@@ -133,7 +133,7 @@ class LagLimiter:
             self._open[sender] = self._open.get(sender, 0) - self._fragments
 
     def lose(self, fragments: int) -> None:
-        """That many started fragments will not be trained."""
+        """Counts started fragments that will not be trained."""
         self.lost += fragments
 
     def forget(self, addresses: Collection[int]) -> None:

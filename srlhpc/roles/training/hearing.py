@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 LONG_SECONDS = 1.0
-"""After shorter updates nobody waits: what is told comes in time."""
+"""After shorter updates nobody waits: a command comes in time."""
 _SHARE = 0.1
-"""Of the update's time that is waited at most."""
+"""Largest share of the update's time that is waited."""
 
 
 class Hearing:
