@@ -42,7 +42,7 @@ def command(run: str, root: str | None) -> None:
         say(f"run {paths.name} does not run: it is {run_state(paths)['state']}")
         return
     _ask_foreman(paths, holder)
-    say(f"run {paths.name} will write a checkpoint and end; srlhpc status {paths.typed} tells when")
+    say(f"run {paths.name} will write a checkpoint and end; srlhpc status {paths.typed} shows when")
 
 
 def _ask_foreman(paths: RunPaths, holder: Holder) -> None:
@@ -60,7 +60,7 @@ def _ask_foreman(paths: RunPaths, holder: Holder) -> None:
                 f"{stop}: cannot be written: {error.strerror}; press Ctrl-C in its terminal on {holder.process.host}, "
                 f"or there: kill -INT {holder.process.pid}"
             ) from None
-        say(f"warning: {stop}: cannot be written: {error.strerror}; its process {holder.process.pid} is told directly")
+        say(f"warning: {stop}: cannot be written: {error.strerror}; interrupting its process {holder.process.pid}")
         _interrupt(holder.process.pid)
 
 

@@ -44,7 +44,7 @@ def init(name: str | None, output: str | None, force: bool) -> None:
         write_atomically(path, text.encode())
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}. Choose another by --output.") from None
-    say(f"wrote {path}; look through it, then: srlhpc submit JOB --cluster {output or name} --dry-run")
+    say(f"wrote {path}; read it through, then: srlhpc submit JOB --cluster {output or name} --dry-run")
     click.echo(path)
 
 

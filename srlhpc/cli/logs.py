@@ -21,7 +21,7 @@ from srlhpc.runs.state import goes_on
 
 @click.command("logs")
 @click.argument("run")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the logs until the run ends.")
 @click.option("--role", metavar="ROLE", help="Only ranks of that role, for example actor.")
 @click.option("--rank", type=click.IntRange(min=0), metavar="N", help="Only that rank.")
 @click.option("--attempt", "number", type=click.IntRange(min=1), metavar="K", help="Of that attempt; else the last.")

@@ -19,7 +19,7 @@ from srlhpc.errors import ClusterError, UserError, did_you_mean
 COMMANDS = {
     "run": "Train here, with live progress.",
     "submit": "Train on a Slurm cluster.",
-    "resume": "Go on from the newest whole checkpoint.",
+    "resume": "Resume a run from its newest whole checkpoint.",
     "fork": "A new run from a checkpoint of another.",
     "status": "Where runs stand.",
     "logs": "What the ranks wrote.",

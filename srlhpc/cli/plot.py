@@ -22,7 +22,7 @@ from srlhpc.import_path import missing_packages
     "--x",
     "axis",
     type=click.Choice(["steps", "seconds", "episodes"]),
-    help="The other axis; steps, or episodes with --stages, if it is not said.",
+    help="The horizontal axis; by default steps, or episodes with --stages.",
 )
 @root_option
 def command(

@@ -20,7 +20,7 @@ _LIMITS = ("steps", "updates", "return_mean", "hours")
 def command(
     run: str, cluster: str | None, here: bool, limit: str | None, overrides: tuple[str, ...], root: str | None
 ) -> None:
-    """Go on with RUN from its newest whole checkpoint, on Slurm or here as before.
+    """Resume RUN from its newest whole checkpoint, on Slurm or here as before.
 
     RUN is a name, an id, the start of an id, or `latest`. --set changes its spec from now on, for example stop.steps
     of a run that has finished.
@@ -33,11 +33,11 @@ def command(
     before, spec = load_experiment(paths.spec), load_experiment(paths.spec, overrides)
     state = run_state(paths)
     if state["state"] == "finished" and spec.stop == before.stop:
-        say(f"run {paths.name} is finished ({state['reason']}); to go on, extend it: {_extension(state['reason'])}")
+        say(f"run {paths.name} is finished ({state['reason']}); to resume it, extend it: {_extension(state['reason'])}")
         return
     sys.exit(resume_run(paths, before, spec, overrides, cluster=cluster, here=here, limit=limit))
 
 
 def _extension(reason: str | None) -> str:
-    """How a run that has reached one of its limits is made to go on."""
+    """The option that extends a run which has reached one of its limits."""
     return f"--set stop.{reason}=..." if reason in _LIMITS else "--set stop.steps=..."

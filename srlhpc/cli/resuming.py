@@ -1,4 +1,4 @@
-"""Going on with a run, here or on Slurm: what `resume` and `fork` share."""
+"""Resuming a run, here or on Slurm: what `resume` and `fork` share."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _was_serial(last: AttemptPaths) -> bool:
 
 
 def _newest(paths: RunPaths, plan: Plan) -> Path | None:
-    """The checkpoint to go on from, if there is one.
+    """The checkpoint to resume from, if there is one.
 
     Raises:
         UserError: it does not fit, or there are some and none is whole.
@@ -211,7 +211,7 @@ def _newest(paths: RunPaths, plan: Plan) -> Path | None:
     check_fit(found.tree, found.path, paths, plan)
     meta: dict[str, Any] = found.tree.get("meta", {})
     say(
-        f"run {paths.name} goes on from {found.path.name}: "
+        f"run {paths.name} resumes from {found.path.name}: "
         f"{counted(meta.get('updates', 0), 'update')}, {counted(meta.get('steps', 0), 'step')}"
     )
     return found.path

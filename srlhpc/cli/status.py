@@ -39,7 +39,7 @@ _LINE = 120
 
 @click.command("status")
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
-@click.option("--watch", is_flag=True, help="Look again every second, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="A list of objects on standard output.")
 @root_option
 def command(runs: tuple[str, ...], watch: bool, as_json: bool, root: str | None) -> None:

@@ -24,7 +24,13 @@ MOST_CHAINED = 100
 @click.option("--cluster", required=True, metavar="NAME", help="Cluster profile: its name or its file.")
 @click.option("--dry-run", is_flag=True, help="Show what would be submitted, and submit nothing.")
 @click.option("--time", "limit", metavar="TIME", help="Time limit of a job, for example 12:00:00 or 90m.")
-@click.option("--chain", metavar="N", default=1, type=int, help="Jobs that go on one after the other; no requeue then.")
+@click.option(
+    "--chain",
+    metavar="N",
+    default=1,
+    type=int,
+    help="Submit that many jobs, each resuming after the one before; they are not requeued.",
+)
 @set_option
 @root_option
 @click.option("--name", metavar="NAME", help="Name of the run; else the job's and an id.")

@@ -24,7 +24,7 @@ _SLURM_LINES = 6
 _CHAIN = "\nThe above exception was the direct cause of the following exception:\n"
 _SLURM_ADVICE = {
     "timed out": "the time limit was reached; resume, or set requeue in the profile, or ask for more --chain or --time",
-    "node failed": "a node went down; resume, and tell the administrators if it comes again",
+    "node failed": "a node went down; resume, and tell the administrators if it happens again",
     "out of memory": "raise memory_mb_per_rank in the cluster profile, or use fewer environments or a smaller batch",
     "preempted": "a job of higher priority took the nodes; set requeue in the cluster profile, or resume",
 }
@@ -37,7 +37,7 @@ _BY_ALL_RANKS = ("standstill", "stuck")
 """Reasons that no single rank gave; those that died were ended because of it."""
 _PLAIN = {
     "configuring": "its nodes are being made ready",
-    "suspended": "Slurm has suspended its job; it goes on when that is resumed",
+    "suspended": "Slurm has suspended its job; it continues when the job is resumed",
     "cancelled": "somebody has cancelled it",
     "interrupted": "it was asked to end",
     "unknown": "its files do not tell whether it waits or has ended",
@@ -75,13 +75,13 @@ def explanation(paths: RunPaths) -> Iterator[str]:
     if attempt and found and name not in _NOT_BY_RANKS and state["reason"] not in _BY_ALL_RANKS:
         yield from _first(attempt, found)
         if name in ("finished", "running"):
-            yield "the others went on without it"
+            yield "the other ranks continued without it"
     else:
         yield from _without_failure(paths, state, words)
     yield from _so_far(paths, state)
     if name in ("failed", "interrupted", "cancelled", *_SLURM_ADVICE):
         yield from _slurms_verdict(state, jobs, words)
-        yield f"go on from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.typed}"
+        yield f"resume from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.typed}"
 
 
 def _so_far(paths: RunPaths, state: Mapping[str, Any]) -> Iterator[str]:
@@ -214,7 +214,7 @@ def _killed(message: str, words: Sequence[str], said: BatchWords | None) -> Iter
     else:
         yield "no rank has written a failure"
         yield "what to do: this comes from `kill -9`, from a machine that went down, or from the kernel when memory"
-        yield "  runs out (`dmesg | grep -i oom` tells); then use fewer ranks, fewer copies or a smaller batch"
+        yield "  runs out (`dmesg | grep -i oom` shows it); then use fewer ranks, fewer copies or a smaller batch"
 
 
 def _is_serial(paths: RunPaths) -> bool:
@@ -226,5 +226,5 @@ def _serial_killed(message: str) -> Iterator[str]:
     """The process of a serial run, in which the environment plays too, ended without a word."""
     yield message
     yield "the environment ended it (`os._exit`, `os.abort`, a timer), its native code crashed, or it was `kill -9` or"
-    yield "  the kernel when memory ran out (`dmesg | grep -i oom` tells)"
+    yield "  the kernel when memory ran out (`dmesg | grep -i oom` shows it)"
     yield "what to do: resume with the variable PYTHONFAULTHANDLER=1, which shows where native code crashes"

@@ -30,7 +30,7 @@ HEADER_BYTES = 512
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _HDF5_ERRORS = (OSError, KeyError, ValueError, TypeError, RuntimeError, OverflowError, MemoryError, AttributeError)
 _GO_ON = (
-    "Use another checkpoint; `srlhpc checkpoint verify FILE` tells which are whole, "
+    "Use another checkpoint; `srlhpc checkpoint verify FILE` says which are whole, "
     "and `srlhpc resume RUN` takes the newest whole one by itself."
 )
 

@@ -154,5 +154,5 @@ def lost(path: Path, error: OSError, seconds: float) -> FileSystemLostError:
     """The error for a path whose looks have failed for so long."""
     return FileSystemLostError(
         f"{path}: the file system has failed for {seconds:.0f} s on {socket.gethostname()}: {error.strerror or error}. "
-        "When it is back (`ls` there tells), go on with `srlhpc resume`."
+        "When `ls` works there again, resume with `srlhpc resume`."
     )

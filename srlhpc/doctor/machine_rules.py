@@ -124,7 +124,7 @@ def environment(nodes: Sequence[Machine], here: Machine, *, job: bool) -> Findin
         return warning(
             what,
             f"{first['interpreter']} on {where} has {differs} (here)",
-            "runs train there, but a run that goes on here may not repeat the same numbers; install equal versions",
+            "runs train there, but a run that is resumed here may not repeat the same numbers; install equal versions",
         )
     versions = first["versions"]
     libraries = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "srlhpc")

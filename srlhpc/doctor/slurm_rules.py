@@ -57,7 +57,7 @@ def requeue_default(facts: SlurmFacts) -> Finding:
 def requeue_of_job(granted: bool | None, cluster: ClusterProfile) -> Finding | None:
     """Whether the job that was submitted may be requeued, as the profile wants; None if there is nothing to say."""
     if not cluster.requeue:
-        return ok(REQUEUE, "the profile does without; long runs go on by --chain")
+        return ok(REQUEUE, "the profile does without; long runs continue by --chain")
     if granted is None:
         return None
     if granted:
@@ -107,7 +107,7 @@ def preemption(facts: SlurmFacts, partitions: Sequence[str], cluster: ClusterPro
             f"jobs in {names} have {grace} s for a checkpoint (GraceTime), and signal_lead_seconds is {lead}",
             "a checkpoint that takes longer is lost; write them often (checkpoint.every_seconds)",
         )
-    return ok(PREEMPTION, f"jobs in {names} are told {grace} s before (preempt_send_user_signal)")
+    return ok(PREEMPTION, f"jobs in {names} are warned {grace} s before (preempt_send_user_signal)")
 
 
 def _is_preemptible(facts: SlurmFacts, name: str) -> bool:

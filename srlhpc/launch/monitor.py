@@ -146,7 +146,7 @@ class AttemptMonitor:
         written = read_json(self._attempt.failure(end.rank))
         if written is not None:
             return f"failed: {written.get('message', '')}"
-        return f"{end.text}; the others go on" if others_go_on else end.text
+        return f"{end.text}; the other ranks continue" if others_go_on else end.text
 
     def _look_at_status(self, ends: Mapping[int, RankEnd]) -> bool:
         """Shows progress; returns whether all ranks have reported at least once or ended."""

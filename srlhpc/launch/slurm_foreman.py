@@ -225,7 +225,7 @@ class SlurmForeman:
         if len(plan.ranks) != self._allocation.ranks:
             raise UserError(
                 f"{self._paths.spec} needs {len(plan.ranks)} ranks, but the job was allocated for "
-                f"{self._allocation.ranks}; was it changed after it was submitted? Go on: srlhpc resume "
+                f"{self._allocation.ranks}; was it changed after it was submitted? Resume: srlhpc resume "
                 f"{self._paths.name}"
             )
         return plan

@@ -88,7 +88,7 @@ def own_gpus(granted: Sequence[str], shares: Sequence[float], place: int) -> tup
             f"this node grants {len(granted)} of {counted(needed, 'GPU')} planned for its "
             f"{counted(len(shares), 'rank')} ({', '.join(granted) or 'none is visible'}); "
             "`srlhpc doctor --cluster NAME` looks at GPUs, "
-            "`sinfo -N -o '%N %G'` tells what Slurm knows of each node. Leave the node out (`sbatch: {exclude: NODE}` "
+            "`sinfo -N -o '%N %G'` shows what Slurm knows of each node. Leave the node out (`sbatch: {exclude: NODE}` "
             "in the cluster profile), or lower gpus_per_rank"
         )
     return tuple(granted[number] for number in gpu_places(shares)[place])

@@ -106,7 +106,7 @@ class Reporter(Role):
         if message is None:
             if self._clock() - self._sent_at > self._silence:
                 raise CoordinatorSilentError(
-                    f"the coordinator (rank 0) has not answered for {self._silence:.0f} s; it or its node is gone"
+                    f"the coordinator (rank 0) has not answered for {self._silence:.0f} s; it or its node is lost"
                 )
             return False
         command = Command(**read_text(message))

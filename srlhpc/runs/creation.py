@@ -47,7 +47,7 @@ def check_name(name: str, root: Path) -> None:
     if os.path.lexists(root / name):
         raise UserError(
             f"the name '{name}' is in use: {root / name} exists. Choose another with --name, "
-            f"go on with that run by `srlhpc resume {name}`, or remove its folder."
+            f"resume that run by `srlhpc resume {name}`, or remove its folder."
         )
 
 

@@ -16,7 +16,7 @@ def close_lost_attempt(paths: RunPaths, job: str) -> AttemptPaths | None:
     last = paths.last_attempt()
     if last and read_json(last.end) is None and (read_json(last.attempt) or {}).get("job"):
         outcome = Outcome.written(last) or Outcome(
-            "interrupted", "requeued", f"everything was killed, the foreman included; job {job} goes on"
+            "interrupted", "requeued", f"everything was killed, the foreman included; job {job} resumes it"
         )
         write_end(last, outcome, time.time())
         return last

@@ -181,7 +181,7 @@ def _advice(code: int) -> str:
         case 137:
             return (
                 "SIGKILL comes from a person, a batch system or the kernel when memory runs out; "
-                "`dmesg | grep -i oom` tells. With too little memory: fewer ranks, copies or a smaller batch."
+                "`dmesg | grep -i oom` shows it. With too little memory: fewer ranks, copies or a smaller batch."
             )
         case 135:
             return (
@@ -204,9 +204,9 @@ _ADVICE_BY_KIND = {
     "world": "Set srun_mpi in the cluster profile to that plugin (`srun --mpi=list` names those there are), or mpi.",
     "difference": "Give all nodes the same installation, then resume; `srlhpc doctor --cluster NAME` compares nodes.",
     "gpu": "Leave the node out or ask for fewer GPUs, then resume with `--cluster NAME`.",
-    "cluster": "The logs of all ranks have more; if it comes again, look at the machine.",
+    "cluster": "The logs of all ranks have more; if it happens again, check the machine.",
     "standstill": "Roles waited for each other, which must not be: resume, and report it with the logs of all ranks.",
-    "stuck": "The logs of the ranks that are named tell what they were doing; resume from the last checkpoint.",
+    "stuck": "The logs of the ranks that are named show what they were doing; resume from the last checkpoint.",
 }
 
 

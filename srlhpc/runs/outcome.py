@@ -124,7 +124,7 @@ def summary(paths: RunPaths, outcome: Outcome) -> str:
         lines += lag_hints(status)
     lines.append(f"run {paths.name} in {paths.folder}; {last_checkpoint(paths)}")
     if outcome.state == "failed":
-        lines.append(f"more: srlhpc why {paths.typed}; go on: srlhpc resume {paths.typed}")
+        lines.append(f"more: srlhpc why {paths.typed}; resume: srlhpc resume {paths.typed}")
     if outcome.state == "interrupted":
-        lines.append(f"go on: srlhpc resume {paths.typed}")
+        lines.append(f"resume: srlhpc resume {paths.typed}")
     return "\n".join(lines)

@@ -257,7 +257,7 @@ def _check_time(cluster: ClusterProfile, minutes: int, partitions: Sequence[str 
         if longest is not None and minutes > longest:
             raise UserError(
                 f"partitions.{partition}.max_minutes: is {longest}, but the job asks for {minutes} minutes; "
-                "lower --time: a job that is cut short goes on by requeue or --chain"
+                "lower --time: a job that is cut short is resumed by requeue or --chain"
             )
 
 

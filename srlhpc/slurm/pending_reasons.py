@@ -11,14 +11,14 @@ _WORDS = {
     "BeginTime": ("it may not start yet; a requeued job waits up to two minutes", "wait"),
     "PartitionTimeLimit": ("it asks for more time than its partition allows", _NEVER + "with less --time"),
     "PartitionNodeLimit": ("it asks for more nodes than its partition allows", _NEVER + "with fewer nodes"),
-    "PartitionDown": ("its partition is down", "wait until it is up again; `sinfo -s` tells"),
+    "PartitionDown": ("its partition is down", "wait until it is up again; `sinfo -s` shows"),
     "PartitionInactive": ("its partition takes no new jobs", "wait, or use another partition; `sinfo -s` lists them"),
     "ReqNodeNotAvail": (
         "nodes that it needs are down, drained or reserved",
-        "wait; `sinfo -R` tells why they are away",
+        "wait; `sinfo -R` shows why they are away",
     ),
-    "Nodes required for job are DOWN": ("nodes that it needs are away", "wait; `sinfo -R` tells why"),
-    "Reservation": ("its reservation has not begun", "wait; `scontrol show reservation` tells when"),
+    "Nodes required for job are DOWN": ("nodes that it needs are away", "wait; `sinfo -R` shows why"),
+    "Reservation": ("its reservation has not begun", "wait; `scontrol show reservation` shows when"),
     "Licenses": ("it waits for a licence", "wait; `scontrol show lic` lists them"),
     "Cleaning": ("what its last start has left is being cleaned up", "wait"),
     "AssociationJobLimit": ("you have as many jobs as you may", "wait until one of yours has ended"),
@@ -56,4 +56,4 @@ def explained(reason: str, job: str) -> tuple[str, str]:
             "a limit of your account or QOS is reached",
             "wait until jobs of yours have ended, or ask for less; `sacctmgr show assoc,qos` lists limits",
         )
-    return "Slurm gives no other reason", f"wait; `scontrol show job {job}` tells more"
+    return "Slurm gives no other reason", f"wait; `scontrol show job {job}` shows more"

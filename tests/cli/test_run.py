@@ -110,7 +110,7 @@ def test_serial_run_finishes_and_can_be_resumed(call: Call, job: str, root: Path
 
     code, _, err = call("resume", "mine", "--set", "stop.updates=5")
     assert code == 0
-    assert "goes on from updates-000000003.h5: 3 updates" in err
+    assert "resumes from updates-000000003.h5: 3 updates" in err
     assert "changed: stop.updates: 3 -> 5" in err
     (state,) = json.loads(call("status", "--json", "mine")[1])
     assert (state["state"], state["updates"], state["attempt"]) == ("finished", 5, 2)
@@ -151,7 +151,7 @@ def test_resume_takes_the_checkpoint_before_a_broken_one_and_says_why(call: Call
     code, _, err = call("resume", "mine", "--set", "stop.updates=4")
     assert code == 0
     assert f"skipped: {newest}: is truncated" in err
-    assert "goes on from updates-000000002.h5: 2 updates" in err
+    assert "resumes from updates-000000002.h5: 2 updates" in err
 
 
 def test_resume_refuses_broken_checkpoints(call: Call, root: Path) -> None:

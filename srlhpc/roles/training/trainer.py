@@ -213,7 +213,7 @@ class Trainer(Role):
             self._relief = command.relief
             self._batches.relieve()
         if not self._batches.is_fed and not self._stopping:
-            raise ClusterError(f"every actor that feeds {self.label} is dead; the other trainers would wait for ever")
+            raise ClusterError(f"every actor that feeds {self.label} is dead; the other trainers would wait forever")
 
     def forget(self, addresses: Collection[int]) -> None:
         self._batches.forget(addresses)
