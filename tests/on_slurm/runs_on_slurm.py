@@ -132,11 +132,15 @@ class SlurmRun:
             assert time.monotonic() < limit, json.dumps(self.state, indent=1) + self.log
             time.sleep(0.2)
 
+    def rank(self, role: str) -> dict[str, Any]:
+        """What the status says of the first rank of a role, which is not the coordinator's."""
+        return next(rank for rank in self.status["ranks"] if rank["label"].startswith(role))
+
     def pid_of(self, role: str) -> int:
         """Process of the first rank of a role. The lab's nodes share one kernel."""
         if role == "coordinator":
             return self.process_of_rank_0(self.status["attempt"])
-        return next(int(rank["pid"]) for rank in self.status["ranks"] if rank["label"].startswith(role))
+        return int(self.rank(role)["pid"])
 
     def process_of_rank_0(self, attempt: int) -> int:
         """Process of rank 0 of an attempt, which may stand by."""

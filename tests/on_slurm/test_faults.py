@@ -195,15 +195,22 @@ def test_heterogeneous_job_then_one_world_with_roles_where_the_plan_said(submit:
     assert sorted({host for label, host in hosts.items() if label.startswith("actor")}) == ["cpu1", "cpu2"]
 
 
-def test_actor_on_another_node_when_killed_then_training_goes_on_in_the_same_attempt(
+def test_actors_on_another_node_killed_while_they_wait_for_an_answer_do_not_end_the_attempt(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS, "actors.ranks=4", profile=LAB_PROFILE)
     run.wait_until_trains()
-    os.kill(next(int(rank["pid"]) for rank in run.status["ranks"] if rank["label"] == "actor-3"), signal.SIGKILL)
-    run.wait(lambda: run.status.get("ranks_alive") == 6)
-    updates = run.status["updates"]
-    run.wait(lambda: run.status["updates"] > updates + 20)
+    for number, debtor in enumerate(("policy_server", "trainer")):
+        pid = run.pid_of(debtor)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            run.wait(lambda debtor=debtor: run.rank(debtor)["silent_seconds"] > 1.0)
+            os.kill(run.pid_of(f"actor-{2 + number}"), signal.SIGKILL)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        run.wait(lambda alive=6 - number: run.status.get("ranks_alive") == alive)
+        updates = run.status["updates"]
+        run.wait(lambda updates=updates: run.status["updates"] > updates + 10)
     assert run.status["attempt"] == 1
 
 
