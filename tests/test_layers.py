@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -116,3 +117,17 @@ def test_an_import_of_an_environment_is_found() -> None:
     assert complaints("srlhpc.roles.bad", ast.parse("import envs.catch")) == [
         "srlhpc.roles.bad imports envs.catch; srlhpc never imports an environment, specs name it"
     ]
+
+
+def test_architecture_has_the_rooms_in_this_order_and_what_they_import() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"(?m)^\| `(\w+)` \| .+ \| ([\w, ]*)\|$", text)
+    assert [room for room, _ in rows] == " ".join(LAYERS).split()
+    listed = {
+        room: {*names.replace(",", "").split(), room, "errors", "environment", "import_path"} for room, names in rows
+    }
+    for path in FILES:
+        room = path.parts[1].removesuffix(".py")
+        names = {name.split(".")[1] for name in imported(ast.parse((ROOT / path).read_text())) if "srlhpc." in name}
+        unlisted = names & set(HEIGHT) - listed.get(room, set(HEIGHT))
+        assert not unlisted, f"{path} imports {unlisted}; add it to the row of {room} in docs/architecture.md"
