@@ -8,46 +8,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, OBSERVATION, OUTPUT, STATE
+
 
 @dataclass
 class Batch:
-    """Fragments of one update on the trainer's device, time-major. Fields are those of data/blocks.py.
+    """Fragments of one update on the trainer's device, time-major. Burn-in records are the first `burn_in_steps`."""
 
-    `observations` have T + 1 entries; the last is the bootstrap. Burn-in records are the first `burn_in_steps`.
-    """
-
-    observations: dict[str, Tensor]
-    """Key to `[T + 1, B, ...]`."""
-    actions: Tensor
-    """`[T, B, ...]`."""
-    log_probs: Tensor
-    """float32 `[T, B]`: of the behaviour policy."""
-    rewards: Tensor
-    """float32 `[T, B]`."""
-    terminated: Tensor
-    truncated: Tensor
-    """bool `[T, B]`."""
-    first: Tensor
-    """bool `[T + 1, B]`."""
-    valid: Tensor
-    """bool `[T, B]`: the record counts; false in burn-in too."""
-    versions: Tensor
-    """int64 `[T, B]`: of the behaviour policy."""
-    outputs: dict[str, Tensor]
-    """Declared outputs of the behaviour policy, `[T, B, ...]`."""
-    state: dict[str, Tensor]
-    """Recurrent state before t = 0, `[B, ...]`; empty without memory."""
-    chunk_states: dict[str, Tensor]
-    """Recurrent states before the other C - 1 of C equal chunks of a fragment, `[C - 1, B, ...]`; empty if C = 1."""
-    final_state: dict[str, Tensor]
-    """Recurrent state before the bootstrap observation, `[B, ...]`."""
-    action_masks: Tensor | None
-    """bool `[T + 1, B, mask_size]`, or None."""
+    fields: dict[str, Tensor]
+    """Every field of the batch's blocks (data/blocks.py) with environments and agents as one axis B: `[T, B, ...]`, of
+    what is also known of the bootstrap observation `[T + 1, B, ...]`. Those that a rule declares are here by name."""
     burn_in_steps: int
     version: int
     """The trainer's version when the update starts."""
@@ -55,6 +31,79 @@ class Batch:
     """Trained steps of the policy before this update, over all trainers (drives schedules)."""
     is_first_use: bool = True
     """False: an earlier update learnt from the same batch (`batch.uses`)."""
+
+    @cached_property
+    def observations(self) -> dict[str, Tensor]:
+        """Key to `[T + 1, B, ...]`; the last entry is the bootstrap."""
+        return self._named(OBSERVATION)
+
+    @property
+    def actions(self) -> Tensor:
+        """`[T, B, ...]`."""
+        return self.fields["actions"]
+
+    @property
+    def log_probs(self) -> Tensor:
+        """Of the behaviour policy, float32 `[T, B]`."""
+        return self.fields["log_probs"]
+
+    @property
+    def rewards(self) -> Tensor:
+        """float32 `[T, B]`."""
+        return self.fields["rewards"]
+
+    @property
+    def terminated(self) -> Tensor:
+        """bool `[T, B]`."""
+        return self.fields["terminated"]
+
+    @property
+    def truncated(self) -> Tensor:
+        """bool `[T, B]`."""
+        return self.fields["truncated"]
+
+    @property
+    def first(self) -> Tensor:
+        """bool `[T + 1, B]`."""
+        return self.fields["first"]
+
+    @property
+    def valid(self) -> Tensor:
+        """Whether the record counts, bool `[T, B]`; false in burn-in too."""
+        return self.fields["valid"]
+
+    @property
+    def versions(self) -> Tensor:
+        """Of the behaviour policy, int64 `[T, B]`."""
+        return self.fields["versions"]
+
+    @property
+    def action_masks(self) -> Tensor | None:
+        """bool `[T + 1, B, mask_size]`, or None."""
+        return self.fields.get("action_masks")
+
+    @cached_property
+    def outputs(self) -> dict[str, Tensor]:
+        """Declared outputs of the behaviour policy, `[T, B, ...]`."""
+        return self._named(OUTPUT)
+
+    @cached_property
+    def state(self) -> dict[str, Tensor]:
+        """Recurrent state before t = 0, `[B, ...]`; empty without memory."""
+        return self._named(STATE)
+
+    @cached_property
+    def chunk_states(self) -> dict[str, Tensor]:
+        """Recurrent states before all but the first of C equal chunks, `[C - 1, B, ...]`; empty if C = 1."""
+        return self._named(CHUNK_STATE)
+
+    @cached_property
+    def final_state(self) -> dict[str, Tensor]:
+        """Recurrent state before the bootstrap observation, `[B, ...]`."""
+        return self._named(FINAL_STATE)
+
+    def _named(self, prefix: str) -> dict[str, Tensor]:
+        return {name.removeprefix(prefix): t for name, t in self.fields.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)

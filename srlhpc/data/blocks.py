@@ -1,4 +1,8 @@
-"""The layouts of blocks, inference requests and replies of one policy.
+"""The fields of records, and the layouts of blocks, inference requests and replies of one policy.
+
+`record_fields` declares every array of a record, when it is written and how many entries it has; nothing else names
+them all. Layouts follow from it here, recorders (roles/acting/recorder.py), batches (roles/training/staging.py) and
+what a rule gets (algorithms/algorithm.py) elsewhere.
 
 Letters: T records of a fragment (burn-in included), E copies of a group, A agents of the policy in one copy
 (a block holds the trained ones only), M action mask size, C chunks of a fragment.
@@ -15,6 +19,7 @@ Letters: T records of a fragment (burn-in included), E copies of a group, A agen
 | `terminated`, `truncated` | `[T, E, A]` bool | | |
 | `versions` | `[T]` int64 | | in the header |
 | `out.NAME` | `[T, E, A, ...]` | | `[E, A, ...]` |
+| what a rule declares | `[T, E, A, ...]`, with a bootstrap `[T + 1, E, A, ...]` | | |
 | `state.NAME` | `[E, A, ...]`, before t = 0 | | after this step, if wanted |
 | `chunk_state.NAME` | `[C - 1, E, A, ...]`, before the other chunks | | |
 | `final_state.NAME` | `[E, A, ...]`, before the bootstrap | | |
@@ -22,12 +27,28 @@ Letters: T records of a fragment (burn-in included), E copies of a group, A agen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
+from typing import Any
 
-from srlhpc.data.layout import Field, Layout
+from srlhpc.data.layout import Array, Axis, Field, Layout
 from srlhpc.environment import ArraySpec, Kind
+from srlhpc.specs.contracts import RecordField
+
+OBSERVATION = "obs."
+OUTPUT = "out."
+STATE = "state."
+"""In front of the names of a recurrent state before t = 0."""
+CHUNK_STATE = "chunk_state."
+"""In front of the names of a recurrent state before the other chunks."""
+FINAL_STATE = "final_state."
+"""In front of the names of a recurrent state before the bootstrap."""
+
+_COLUMN = (Axis.ENVIRONMENT, Axis.AGENT)
+_NUMBER = ArraySpec((), "float32")
+_FLAG = ArraySpec((), "bool")
 
 
 class BlockHeader(IntEnum):
@@ -64,66 +85,91 @@ class PolicyShapes:
     kind: Kind
     state: Mapping[str, ArraySpec]
     outputs: Mapping[str, ArraySpec]
+    fields: tuple[RecordField, ...] = ()
+    """Further fields that the policy's learning rule declares."""
+
+
+def record_fields(shapes: PolicyShapes) -> tuple[RecordField, ...]:
+    """Every array of a record, in the order in which they lie in a block."""
+    return (*_fields_of_every_rule(shapes), *shapes.fields)
+
+
+def _fields_of_every_rule(shapes: PolicyShapes) -> Iterator[RecordField]:
+    for key, array in shapes.kind.observations.items():
+        yield _acted_on(OBSERVATION + key, array, _observation(key))
+    yield _acted_on("first", _FLAG, attrgetter("first"))
+    if shapes.kind.has_action_masks:
+        masks = ArraySpec((shapes.kind.actions.mask_size,), "bool")
+        yield _acted_on("action_masks", masks, attrgetter("action_masks"))
+    yield RecordField("actions", shapes.kind.actions.array, "replied", _replied("actions"))
+    yield RecordField("log_probs", _NUMBER, "replied", _replied("log_probs"))
+    yield RecordField("rewards", _NUMBER, "stepped", attrgetter("rewards"))
+    yield RecordField("terminated", _FLAG, "stepped", attrgetter("terminated"))
+    yield RecordField("truncated", _FLAG, "stepped", attrgetter("truncated"))
+    yield RecordField("valid", _FLAG, "seen", attrgetter("valid"))
+    yield RecordField("alive", _FLAG, "seen", attrgetter("alive"), in_request=True)
+    yield RecordField("versions", ArraySpec((), "int64"), "replied", _version, has_agents=False)
+    for name, array in shapes.outputs.items():
+        yield RecordField(OUTPUT + name, array, "replied", _replied(OUTPUT + name))
+
+
+def _acted_on(name: str, array: ArraySpec, value: Callable[[Any], Array]) -> RecordField:
+    """What acting needs at every record, and at the bootstrap observation."""
+    return RecordField(name, array, "seen", value, has_bootstrap=True, in_request=True)
+
+
+def _observation(key: str) -> Callable[[Any], Array]:
+    return lambda step: step.observations[key]
+
+
+def _replied(name: str) -> Callable[[Any], Array]:
+    return lambda reply: reply.fields[name]
+
+
+def _version(reply: Any) -> Any:
+    return reply.header[ReplyHeader.VERSION]
 
 
 def block_layout(shapes: PolicyShapes, records: int, copies: int, agents: int, chunks: int = 1) -> Layout:
     """A block of fragments of `records` records, in `chunks` chunks, for `agents` trained agents of each copy."""
-    T, columns = records, (copies, agents)
+    sizes = {Axis.ENVIRONMENT: copies, Axis.AGENT: agents, Axis.CHUNK: chunks - 1}
 
     def fields() -> Iterator[Field]:
-        yield from _seen(shapes, (T + 1, *columns))
-        action = shapes.kind.actions.array
-        yield Field("actions", (T, *columns, *action.shape), action.dtype)
-        for name, dtype in _RECORD_FIELDS:
-            yield Field(name, (T, *columns), dtype)
-        yield Field("versions", (T,), "int64")
-        yield from _named("out.", shapes.outputs, (T, *columns))
-        yield from _named("state.", shapes.state, columns)
+        for item in record_fields(shapes):
+            axes = (Axis.RECORD, *_COLUMN) if item.has_agents else (Axis.RECORD,)
+            yield _field(item.name, item.array, axes, sizes | {Axis.RECORD: records + item.has_bootstrap})
+        yield from _states(STATE, shapes, _COLUMN, sizes)
         if chunks > 1:
-            yield from _named("chunk_state.", shapes.state, (chunks - 1, *columns))
-        yield from _named("final_state.", shapes.state, columns)
+            yield from _states(CHUNK_STATE, shapes, (Axis.CHUNK, *_COLUMN), sizes)
+        yield from _states(FINAL_STATE, shapes, _COLUMN, sizes)
 
     return Layout.of(fields())
 
 
-_RECORD_FIELDS = (
-    ("log_probs", "float32"),
-    ("rewards", "float32"),
-    ("terminated", "bool"),
-    ("truncated", "bool"),
-    ("valid", "bool"),
-    ("alive", "bool"),
-)
+def _field(name: str, array: ArraySpec, axes: tuple[Axis, ...], sizes: Mapping[Axis, int]) -> Field:
+    return Field(name, (*(sizes[axis] for axis in axes), *array.shape), array.dtype, axes)
 
 
-def _seen(shapes: PolicyShapes, lead: tuple[int, ...]) -> Iterator[Field]:
-    """What an agent sees before it acts."""
-    yield from _named("obs.", shapes.kind.observations, lead)
-    yield Field("first", lead, "bool")
-    if shapes.kind.has_action_masks:
-        yield Field("action_masks", (*lead, shapes.kind.actions.mask_size), "bool")
-
-
-def _named(prefix: str, arrays: Mapping[str, ArraySpec], lead: tuple[int, ...]) -> Iterator[Field]:
-    for name, spec in arrays.items():
-        yield Field(prefix + name, (*lead, *spec.shape), spec.dtype)
+def _states(prefix: str, shapes: PolicyShapes, axes: tuple[Axis, ...], sizes: Mapping[Axis, int]) -> Iterator[Field]:
+    for name, array in shapes.state.items():
+        yield _field(prefix + name, array, axes, sizes)
 
 
 def request_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
     """What a group asks its policy server at one record."""
-    columns = (copies, agents)
-    return Layout.of([*_seen(shapes, columns), Field("alive", columns, "bool")])
+    sizes = {Axis.ENVIRONMENT: copies, Axis.AGENT: agents}
+    asked = (item for item in record_fields(shapes) if item.in_request)
+    return Layout.of(_field(item.name, item.array, _COLUMN, sizes) for item in asked)
 
 
 def reply_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
     """What the policy server answers."""
-    columns = (copies, agents)
+    sizes = {Axis.ENVIRONMENT: copies, Axis.AGENT: agents}
 
     def fields() -> Iterator[Field]:
-        action = shapes.kind.actions.array
-        yield Field("actions", (*columns, *action.shape), action.dtype)
-        yield Field("log_probs", columns, "float32")
-        yield from _named("out.", shapes.outputs, columns)
-        yield from _named("state.", shapes.state, columns)
+        for item in record_fields(shapes):
+            if item.written == "replied" and item.has_agents:
+                yield _field(item.name, item.array, _COLUMN, sizes)
+        yield from _states(STATE, shapes, _COLUMN, sizes)
 
     return Layout.of(fields())

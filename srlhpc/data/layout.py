@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,17 @@ HEADER_ITEMS = 16
 HEADER_BYTES = HEADER_ITEMS * 8
 
 
+class Axis(Enum):
+    """What an axis of an array counts."""
+
+    RECORD = "record"
+    """Time within a fragment."""
+    CHUNK = "chunk"
+    ENVIRONMENT = "environment"
+    """Copies of a group."""
+    AGENT = "agent"
+
+
 @dataclass(frozen=True)
 class Field:
     """One array of a message."""
@@ -25,6 +37,8 @@ class Field:
     name: str
     shape: tuple[int, ...]
     dtype: str
+    axes: tuple[Axis, ...] = ()
+    """What the leading axes count; the others belong to one value."""
 
     @property
     def size_bytes(self) -> int:
@@ -56,6 +70,10 @@ class Layout:
         if not self.fields:
             return HEADER_BYTES
         return self.offsets[-1] + -(-self.fields[-1].size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+    def size(self, axis: Axis) -> int:
+        """Length of an axis, the same in all fields that have it but for records with and without a bootstrap."""
+        return next(f.shape[f.axes.index(axis)] for f in self.fields if axis in f.axes)
 
     @cached_property
     def digest(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from srlhpc.data.blocks import PolicyShapes, record_fields
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
 from srlhpc.specs.experiment import PolicySpec
@@ -42,6 +43,35 @@ def check_contract(where: str, policy: PolicySpec, kind: Kind) -> None:
             raise UserError(
                 f"{where}: algorithm {rule} needs the output '{name}' of acting as {_shown(array)}, but network "
                 f"{network} gives {_shown(given[name])}; their Settings (`needs` and `offers`) must agree"
+            )
+
+
+def check_fields(where: str, rule: str, shapes: PolicyShapes) -> None:
+    """Refuses further fields of a record that cannot be recorded as declared.
+
+    Args:
+        where: name of the policy in the spec, for messages.
+        rule: name of the learning rule that declares them.
+        shapes: of the policy, with the rule's fields.
+
+    Raises:
+        UserError: a name that a record has already, a field that nobody writes.
+    """
+    names = [field.name for field in record_fields(shapes)]
+    for field in shapes.fields:
+        declared = f"{where}: algorithm {rule} declares a field '{field.name}' of every record"
+        if names.count(field.name) > 1 or "." in field.name:
+            raise UserError(f"{declared}, but that name is taken (names with a dot are, too); choose another")
+        if field.written == "replied":
+            raise UserError(
+                f"{declared}, written with the reply; name what the network yields in `Needs.outputs`, or let the "
+                "field be 'seen' before acting or 'stepped'"
+            )
+        if field.written == "stepped" and field.has_bootstrap:
+            raise UserError(f"{declared} with a bootstrap, which only fields have that are 'seen' before acting")
+        if field.in_request or not field.has_agents:
+            raise UserError(
+                f"{declared}, with in_request or without has_agents, which only fields of every rule can be"
             )
 
 

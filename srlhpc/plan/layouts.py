@@ -15,7 +15,8 @@ def policy_shapes(plan: Plan, policy: str) -> PolicyShapes:
     """What a policy's records hold: arrays of its agents' kind, states of its network, and what its rule needs."""
     kind = plan.spaces.kind(plan.seat(policy).kind)
     spec = plan.spec.policies[policy]
-    return PolicyShapes(kind, spec.network.state_arrays(), spec.algorithm.needs(kind).outputs)
+    needs = spec.algorithm.needs(kind)
+    return PolicyShapes(kind, spec.network.state_arrays(), needs.outputs, needs.fields)
 
 
 def fragment_records(plan: Plan, policy: str) -> int:

@@ -10,9 +10,9 @@ from dataclasses import replace
 from srlhpc.comm.acquisition import must_not_wait
 from srlhpc.environment import Spaces
 from srlhpc.errors import UserError, counted
-from srlhpc.plan.contract_check import check_contract
+from srlhpc.plan.contract_check import check_contract, check_fields
 from srlhpc.plan.lag_limits import max_policy_lag
-from srlhpc.plan.layouts import block_layout, request_layout
+from srlhpc.plan.layouts import block_layout, policy_shapes, request_layout
 from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan, Seat
 from srlhpc.plan.roles import ROLES, RoleRow
 from srlhpc.plan.sizes import block_fragments
@@ -45,6 +45,9 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
             spec.policies[seat.policy].network.check(spaces.kind(seat.kind))
         except UserError as error:
             raise UserError(f"policies.{seat.policy}.network: {error}") from None
+        check_fields(
+            f"policies.{seat.policy}", spec.policies[seat.policy].algorithm.kind, policy_shapes(plan, seat.policy)
+        )
         _check_message_sizes(plan, seat.policy)
     for policy in plan.trained_policies:
         _check_feedback(plan, policy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from srlhpc.data.blocks import record_fields
 from srlhpc.environment import Episode
 from srlhpc.import_path import load_module
 from srlhpc.plan.layouts import fragment_records, policy_shapes
@@ -65,7 +66,7 @@ def _recorder(context: RankContext, role: RolePlan, group: int, policy: str) -> 
         records=fragment_records(plan, policy),
         burn_in=plan.spec.policies[policy].batch.burn_in_steps,
         chunks=plan.spec.policies[policy].batch.chunks,
-        outputs=tuple(shapes.outputs),
+        fields=record_fields(shapes),
         recurrent=bool(shapes.state),
     )
 

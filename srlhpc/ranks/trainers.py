@@ -124,11 +124,11 @@ class Trainers:
 
     def _batches(self, name: str, device: torch.device) -> Batches:
         plan = self._plan
-        layout, blocks, columns = block_layout(plan, name), batch_blocks(plan, name), block_fragments(plan, name)
+        layout, blocks = block_layout(plan, name), batch_blocks(plan, name)
         spec = plan.spec.policies[name].batch
         stream = copy_stream_to(device)
         return Batches(
-            [Staging(layout, blocks, columns, device, stream) for _ in range(spec.buffers)],
+            [Staging(layout, blocks, device, stream) for _ in range(spec.buffers)],
             uses=spec.uses,
             max_policy_lag=oldest_trained(plan, name),
             queue=spec.queue,

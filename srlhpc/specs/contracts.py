@@ -13,17 +13,18 @@ in srlhpc/policies/contracts.py, or beside the rule that brings it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from srlhpc.environment import ArraySpec
+from srlhpc.environment import Array, ArraySpec
 
 ACTOR_CRITIC = "actor_critic"
 """A distribution over actions and a value of the same records; `value` is an output of acting."""
 
 Written = Literal["seen", "replied", "stepped"]
-"""When an array of a record is written: before the action, with the reply, or after the step."""
+"""When an array of a record is written, and from what: before the action, from what the environment shows then; with
+the policy server's reply, from the reply; after the step, from what the environment shows then."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,25 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class RecordColumn:
-    """A further array of every record, beside those that all rules get."""
+class RecordField:
+    """One array of every record: what it is and where it comes from. Blocks, recorders and batches follow from it.
+
+    A rule that needs more of a record than all rules get declares further fields (`Needs.fields`), `seen` or `stepped`,
+    and finds them in `Batch.fields`. What a network yields when it acts is declared as an output instead.
+    """
 
     name: str
     array: ArraySpec
     """Shape and dtype for one agent, without leading axes."""
     written: Written
+    value: Callable[[Any], Array]
+    """Gives `[E, A, ...]` of a `srlhpc.environment.KindStep`, for all agents of the kind; of a reply, if `replied`."""
     has_bootstrap: bool = False
     """Whether it has T + 1 entries, the last one for the bootstrap observation; only where it is `seen`."""
+    in_request: bool = False
+    """Whether acting needs it, so that it travels to the policy server too; only where it is `seen`."""
+    has_agents: bool = True
+    """Whether every agent has a value of its own; else one belongs to the whole record of a group."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class Needs:
     """Name of the contract that it trains."""
     outputs: Mapping[str, ArraySpec] = field(default_factory=dict)
     """Outputs of acting that travel with every record: name to shape and dtype for one agent."""
-    columns: tuple[RecordColumn, ...] = ()
+    fields: tuple[RecordField, ...] = ()
     """Further arrays of every record."""
     gives_feedback: bool = False
     """Whether an update says something of each row of its batch, such as a priority, to whatever drew the rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -60,12 +60,12 @@ def context(
 def moved(batch: Batch, device: torch.device) -> Batch:
     """The same batch on a device."""
 
-    def each(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return value.to(device)
-        return {name: tensor.to(device) for name, tensor in value.items()} if isinstance(value, dict) else value
+    return replace(batch, fields={name: tensor.to(device) for name, tensor in batch.fields.items()})
 
-    return Batch(**{name: each(value) for name, value in vars(batch).items()})
+
+def changed(batch: Batch, **fields: Tensor) -> Batch:
+    """The batch with other tensors in some fields."""
+    return replace(batch, fields=batch.fields | fields)
 
 
 def finish(generator: Generator[None, None, Update]) -> Mapping[str, float]:
@@ -124,21 +124,10 @@ class Collector:
         last = _tensors(self._kind, self._now)
         names = [name for name in stacked if name in last]
         whole = {name: torch.cat([stacked[name], last[name].unsqueeze(0)]) for name in names}
+        fields = stacked | whole | {"valid": valid, "versions": torch.full(valid.shape, self.version)}
+        states = (("state.", self._states[0]), ("chunk_state.", self._chunk_states()), ("final_state.", self._state))
         batch = Batch(
-            observations={name[4:]: array for name, array in whole.items() if name.startswith("obs.")},
-            actions=stacked["actions"],
-            log_probs=stacked["log_probs"],
-            rewards=stacked["rewards"],
-            terminated=stacked["terminated"],
-            truncated=stacked["truncated"],
-            first=whole["first"],
-            valid=valid,
-            versions=torch.full(valid.shape, self.version),
-            outputs={name[4:]: array for name, array in stacked.items() if name.startswith("out.")},
-            state=dict(self._states[0]),
-            chunk_states=self._chunk_states(),
-            final_state=dict(self._state),
-            action_masks=whole.get("action_masks"),
+            fields | {prefix + name: tensor for prefix, state in states for name, tensor in state.items()},
             burn_in_steps=self._burn_in,
             version=self.version,
             steps=self.trained_steps,

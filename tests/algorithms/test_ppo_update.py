@@ -19,12 +19,11 @@ from srlhpc.policies import mlp
 from srlhpc.policies.policy import Policy
 from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.experiment import NormalizeSpec
-from tests.algorithms.collecting import Collector, OwnSum, SharedSum, context, finish, finish_together
+from tests.algorithms.collecting import Collector, OwnSum, SharedSum, changed, context, finish, finish_together
 from tests.algorithms.tiny_environments import Matching
 
 LSTM = {"kind": "lstm", "size": 8}
 GRU = {"kind": "gru", "size": 8}
-RECORDS = ("actions", "log_probs", "rewards", "terminated", "truncated", "first", "valid", "versions")
 
 
 def learner(
@@ -61,16 +60,12 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 
 def cut(batch: Batch, records: int, state: dict[str, Tensor]) -> Batch:
     """The batch without its first records, which start from `state`."""
-    return replace(
-        batch,
-        observations={key: array[records:] for key, array in batch.observations.items()},
-        outputs={key: array[records:] for key, array in batch.outputs.items()},
-        action_masks=None if batch.action_masks is None else batch.action_masks[records:],
-        **{name: getattr(batch, name)[records:] for name in RECORDS},
-        state=state,
-        chunk_states={},
-        burn_in_steps=0,
-    )
+    fields = {
+        name: tensor if "state." in name else tensor[records:]
+        for name, tensor in batch.fields.items()
+        if not name.startswith("chunk_state.")
+    }
+    return replace(batch, fields=fields | {f"state.{name}": array for name, array in state.items()}, burn_in_steps=0)
 
 
 def gradients(policy: Policy) -> dict[str, Tensor]:
@@ -78,15 +73,9 @@ def gradients(policy: Policy) -> dict[str, Tensor]:
 
 
 def columns(batch: Batch, part: slice | list[int]) -> Batch:
-    def taken(tensor: Tensor) -> Tensor:
-        return tensor[:, part]
-
-    chunks = {key: taken(t) for key, t in batch.chunk_states.items()}
-    dicts = {name: {key: taken(t) for key, t in getattr(batch, name).items()} for name in ("observations", "outputs")}
-    states = {name: {key: t[part] for key, t in getattr(batch, name).items()} for name in ("state", "final_state")}
-    return replace(
-        batch, **{name: taken(getattr(batch, name)) for name in RECORDS}, **dicts, **states, chunk_states=chunks
-    )
+    per_fragment = ("state.", "final_state.")
+    taken = {name: t[part] if name.startswith(per_fragment) else t[:, part] for name, t in batch.fields.items()}
+    return replace(batch, fields=taken)
 
 
 @pytest.mark.parametrize("recurrent", [None, LSTM, GRU], ids=["none", "lstm", "gru"])
@@ -157,7 +146,7 @@ def test_losses_equal_the_sums_of_the_paper() -> None:
     settings = {"epochs": 1, "minibatches": 1, "gamma": 0.5, "gae_lambda": 0.5, "clip_ratio": 0.1}
     policy, algorithm = learner(environment, entropy_coefficient=0.25, **settings)
     batch = collected(environment, policy)
-    batch.log_probs += 0.3 * torch.randn(batch.log_probs.shape)
+    batch.fields["log_probs"] += 0.3 * torch.randn(batch.log_probs.shape)
     batch.outputs["value"] += torch.randn(batch.log_probs.shape)
     rows = {key: array[:-1] for key, array in batch.observations.items()}
     now = policy.evaluate(rows, {}, batch.first[:-1], action_masks=None)
@@ -232,7 +221,7 @@ def test_value_targets_are_scaled_by_statistics_that_hold_their_batch(
     environment = Matching(Discrete(3))
     policy, algorithm = learner(environment, normalize=NormalizeSpec(returns=returns), epochs=1, learning_rate=0.0)
     batch = collected(environment, policy)
-    batch.rewards += 1000
+    batch.fields["rewards"] += 1000
     metrics = finish(algorithm.update(batch))
     mean, deviation = policy.denormalize_values(torch.tensor([0.0, 1.0])).tolist()
     assert mean == pytest.approx(metrics["return_target_mean"])
@@ -374,7 +363,7 @@ def test_collective_calls_do_not_depend_on_the_data() -> None:
         reducer = OwnSum()
         policy, algorithm = learner(environment, context(0, reducer), normalize=NormalizeSpec(observations=True))
         batch = collected(environment, policy)
-        finish(algorithm.update(batch if valid else replace(batch, valid=torch.zeros_like(batch.valid))))
+        finish(algorithm.update(batch if valid else changed(batch, valid=torch.zeros_like(batch.valid))))
         sizes.append(reducer.sizes)
     assert sizes[0] == sizes[1]
 
@@ -384,7 +373,7 @@ def test_batch_without_valid_records_changes_no_parameter() -> None:
     policy, algorithm = learner(environment, normalize=NormalizeSpec(observations=True, returns=True))
     batch = collected(environment, policy)
     before = parameters(policy)
-    metrics = finish(algorithm.update(replace(batch, valid=torch.zeros_like(batch.valid))))
+    metrics = finish(algorithm.update(changed(batch, valid=torch.zeros_like(batch.valid))))
     assert same(before, parameters(policy))
     assert all(math.isfinite(number) for number in metrics.values())
 
@@ -418,7 +407,7 @@ def test_divergence_after_good_minibatches_goes_back_to_before_the_update() -> N
     batch = collected(environment, policy)
     before = parameters(policy)
     for t, b in batch.valid.nonzero().tolist():
-        broken = replace(batch, log_probs=batch.log_probs.clone())
+        broken = changed(batch, log_probs=batch.log_probs.clone())
         broken.log_probs[t, b] = float("nan")
         update, steps = algorithm.update(broken), 0
         try:
@@ -502,7 +491,7 @@ def test_normalized_returns_are_what_the_value_head_learns() -> None:
     normalize = NormalizeSpec(returns=True)
     policy, algorithm = learner(environment, normalize=normalize, learning_rate=0.0, gae_lambda=1.0)
     batch = collected(environment, policy)
-    batch.rewards *= 1000
+    batch.fields["rewards"] *= 1000
     rows = {key: array[:-1] for key, array in batch.observations.items()}
     heads = policy.evaluate(rows, {}, batch.first[:-1], action_masks=None).values[batch.valid]
     metrics = [finish(algorithm.update(batch)) for _ in range(2)]

@@ -12,7 +12,7 @@ from srlhpc.data.blocks import (
     reply_layout,
     request_layout,
 )
-from srlhpc.data.layout import HEADER_ITEMS, Layout
+from srlhpc.data.layout import HEADER_ITEMS, Axis, Layout
 from srlhpc.environment import ActionSpace, ArraySpec, Continuous, Discrete, Kind, MultiDiscrete
 
 T, E, A = 5, 3, 2
@@ -83,3 +83,16 @@ def test_headers_keep_clear_of_the_channels_and_of_each_other() -> None:
         assert len(set(places)) == len(places)
         assert not set(places) & {int(place) for place in Header}
         assert max(places) < HEADER_ITEMS
+
+
+def test_every_array_of_a_block_says_what_its_axes_count() -> None:
+    sizes = {Axis.ENVIRONMENT: E, Axis.AGENT: A, Axis.CHUNK: 4}
+    layout = block_layout(shapes(Discrete(3), masks=True, recurrent=True), T, E, A, chunks=5)
+    for field in layout.fields:
+        for axis, size in zip(field.axes, field.shape, strict=False):
+            assert size in (T, T + 1) if axis is Axis.RECORD else size == sizes[axis]
+    axes = {field.name: field.axes for field in layout.fields}
+    assert axes["versions"] == (Axis.RECORD,)
+    assert axes["obs.image"] == axes["rewards"] == (Axis.RECORD, Axis.ENVIRONMENT, Axis.AGENT)
+    assert axes["chunk_state.h"] == (Axis.CHUNK, Axis.ENVIRONMENT, Axis.AGENT)
+    assert layout.size(Axis.ENVIRONMENT) == E

@@ -13,7 +13,15 @@ from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
 from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.protocol import HEADER_ONLY, GrantHeader
-from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, block_layout, reply_layout, request_layout
+from srlhpc.data.blocks import (
+    PolicyShapes,
+    ReplyHeader,
+    RequestHeader,
+    block_layout,
+    record_fields,
+    reply_layout,
+    request_layout,
+)
 from srlhpc.environment import ArraySpec, Environment
 from srlhpc.roles.acting.actor import Actor
 from srlhpc.roles.acting.group import Group
@@ -179,7 +187,7 @@ class Play:
             channels.grants = transport.inbox([ways[Stream.GRANTS]], HEADER_ONLY)
         recorder = SeatRecorder(
             7, channels, agents=tuple(agents), trained=trained, kind_agents=len(shape.agents), records=records,
-            burn_in=burn_in, chunks=chunks, outputs=("value",), recurrent=recurrent,
+            burn_in=burn_in, chunks=chunks, fields=record_fields(shapes), recurrent=recurrent,
         )  # fmt: skip
         return Seat(
             kind,

@@ -53,7 +53,7 @@ def advantages(records: int, *, recurrent: bool, script: Script = CUT) -> tuple[
     play.run(records)
     state = {"h": ArraySpec((1,), "float32")} if recurrent else {}
     layout = block_layout(PolicyShapes(kind, state, {"value": ArraySpec((), "float32")}), records, 1, 2)
-    staging = Staging(layout, 1, 2, torch.device("cpu"))
+    staging = Staging(layout, 1, torch.device("cpu"))
     staging.add(cast(Message, play.only.blocks[0]))
     batch = staging.batch(version=0, steps=0, burn_in=0, is_first_use=True)
     algorithm = ppo.build(ppo.Settings(kind="ppo", gamma=0.5, gae_lambda=0.5), policy, context())

@@ -5,7 +5,7 @@ Letters: T records of a fragment (burn-in included), E copies, A agents of a pol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.protocol import GrantHeader
-from srlhpc.data.blocks import BlockHeader, ReplyHeader, RequestHeader
+from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, STATE, BlockHeader, ReplyHeader, RequestHeader
 from srlhpc.data.layout import prefixed
 from srlhpc.environment import KindStep
+from srlhpc.specs.contracts import RecordField
 
 Array = NDArray[Any]
+_Sources = tuple[tuple[str, Callable[[Any], Array]], ...]
+"""Names of fields, and what gives their values."""
 
 
 @dataclass
@@ -37,9 +40,8 @@ class SeatChannels:
 class SeatRecorder:
     """What one policy sees and does in one group: asks for actions and fills fragments.
 
-    A fragment's life: closed -> (grant asked, granted) -> open, T records -> sent. Records written before their
-    action: observations, first, valid, alive, masks; at the reply: actions, log-probabilities, outputs, version; after
-    the step: rewards and ends.
+    A fragment's life: closed -> (grant asked, granted) -> open, T records -> sent. Each of the record's `fields` says
+    when it is written: before the action, with the reply or after the step.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class SeatRecorder:
         records: int,
         burn_in: int,
         chunks: int = 1,
-        outputs: tuple[str, ...],
+        fields: Iterable[RecordField],
         recurrent: bool,
     ) -> None:
         self.channels = channels
@@ -66,7 +68,13 @@ class SeatRecorder:
         self._chunk_ends = {t: place for place, t in enumerate(ends)}
         # After these records the state is kept: before a chunk, the bootstrap, and the next fragment's t = 0.
         self._state_records = {*ends, records - 1, records - 1 - burn_in}
-        self._outputs = tuple(f"out.{name}" for name in outputs)
+        self._fields = tuple(fields)
+        self._seen = _sources(f for f in self._fields if f.written == "seen")
+        self._in_request = _sources(f for f in self._fields if f.in_request)
+        self._replied = _sources(f for f in self._fields if f.written == "replied" and f.has_agents)
+        self._of_group = _sources(f for f in self._fields if f.written == "replied" and not f.has_agents)
+        self._stepped = _sources(f for f in self._fields if f.written == "stepped")
+        self._bootstrap = _sources(f for f in self._fields if f.has_bootstrap)
         self._trains = channels.blocks is not None
         self._block: Message | None = None
         self._t = 0
@@ -148,37 +156,27 @@ class SeatRecorder:
                 for name, part in self._tail.items():
                     fields[name][: self._burn_in] = part
                 fields["valid"][: self._burn_in] = False
-        for name, view in prefixed(fields, "state.").items():
+        for name, view in prefixed(fields, STATE).items():
             view[...] = self._start_state[name][:, self._trained] if self._start_state else 0
         self._block, self._t = block, self._burn_in
 
     def ask(self, step: KindStep) -> None:
         """Writes the first half of the record and asks for its actions."""
         if self._block is not None:
-            self._write_seen(self._block.fields, self._t, step)
-            self._block.fields["valid"][self._t] = step.valid[:, self._trained_in_kind]
-            self._block.fields["alive"][self._t] = step.alive[:, self._trained_in_kind]
+            self._write(self._block.fields, self._seen, step)
         request = self.channels.requests.acquire()
         assert request is not None, "one request is outstanding at most, so its slot is free"
-        fields = request.fields
-        for key, values in step.observations.items():
-            fields[f"obs.{key}"][...] = values[:, self._agents]
-        fields["first"][...] = step.first[:, self._agents]
-        fields["alive"][...] = step.alive[:, self._agents]
-        if step.action_masks is not None:
-            fields["action_masks"][...] = step.action_masks[:, self._agents]
+        for name, value in self._in_request:
+            request.fields[name][...] = value(step)[:, self._agents]
         header = request.header
         header[RequestHeader.GROUP] = self._group
         header[RequestHeader.NEEDS_VERSION] = self._needs_version
         header[RequestHeader.WANT_STATE] = self._trains and self._recurrent and self._t in self._state_records
         self.channels.requests.send(request)
 
-    def _write_seen(self, fields: Mapping[str, Array], t: int, step: KindStep) -> None:
-        for key, values in step.observations.items():
-            fields[f"obs.{key}"][t] = values[:, self._trained_in_kind]
-        fields["first"][t] = step.first[:, self._trained_in_kind]
-        if step.action_masks is not None:
-            fields["action_masks"][t] = step.action_masks[:, self._trained_in_kind]
+    def _write(self, fields: Mapping[str, Array], sources: _Sources, step: KindStep) -> None:
+        for name, value in sources:
+            fields[name][self._t] = value(step)[:, self._trained_in_kind]
 
     # --- the action ----------------------------------------------------------------------------------------------
 
@@ -200,17 +198,15 @@ class SeatRecorder:
         if self._block is not None:
             self._write_reply(self._block.fields, reply)
         if reply.header[ReplyHeader.HAS_STATE]:
-            self._keep_state(prefixed(reply.fields, "state."))
+            self._keep_state(prefixed(reply.fields, STATE))
         self.channels.replies.release(reply)
         self._reply = None
 
     def _write_reply(self, fields: Mapping[str, Array], reply: Message) -> None:
-        t = self._t
-        fields["actions"][t] = reply.fields["actions"][:, self._trained]
-        fields["log_probs"][t] = reply.fields["log_probs"][:, self._trained]
-        fields["versions"][t] = reply.header[ReplyHeader.VERSION]
-        for name in self._outputs:
-            fields[name][t] = reply.fields[name][:, self._trained]
+        for name, value in self._replied:
+            fields[name][self._t] = value(reply)[:, self._trained]
+        for name, value in self._of_group:
+            fields[name][self._t] = value(reply)
 
     def _keep_state(self, state: Mapping[str, Array]) -> None:
         if self._t == self._records - 1 - self._burn_in:
@@ -219,10 +215,10 @@ class SeatRecorder:
             return
         if self._t == self._records - 1:
             for name, view in state.items():
-                self._block.fields[f"final_state.{name}"][...] = view[:, self._trained]
+                self._block.fields[FINAL_STATE + name][...] = view[:, self._trained]
         elif self._t in self._chunk_ends:
             for name, view in state.items():
-                self._block.fields[f"chunk_state.{name}"][self._chunk_ends[self._t]] = view[:, self._trained]
+                self._block.fields[CHUNK_STATE + name][self._chunk_ends[self._t]] = view[:, self._trained]
 
     # --- after the step ------------------------------------------------------------------------------------------
 
@@ -230,22 +226,18 @@ class SeatRecorder:
         """Writes the second half of the record; sends the block when it is full."""
         if self._block is None:
             return
-        fields, t = self._block.fields, self._t
-        fields["rewards"][t] = step.rewards[:, self._trained_in_kind]
-        fields["terminated"][t] = step.terminated[:, self._trained_in_kind]
-        fields["truncated"][t] = step.truncated[:, self._trained_in_kind]
-        self._t = t + 1
+        fields = self._block.fields
+        self._write(fields, self._stepped, step)
+        self._t += 1
         if self._t == self._records:
-            self._write_seen(fields, self._t, step)
+            self._write(fields, self._bootstrap, step)
             self._send(self._block)
 
     def _send(self, block: Message) -> None:
         fields, burn_in = block.fields, self._burn_in
         if burn_in:
             self._tail = {
-                name: array[self._records - burn_in : self._records].copy()
-                for name, array in fields.items()
-                if not name.startswith(("state.", "final_state."))
+                field.name: fields[field.name][self._records - burn_in : self._records].copy() for field in self._fields
             }
         self._start_state = self._next_start_state
         valid, header = fields["valid"], block.header
@@ -293,6 +285,10 @@ class SeatRecorder:
         self._sequence = int(state["sequence"])
         self._tail = dict(state.get("tail", {})) or None
         self._start_state = dict(state.get("start_state", {}))
+
+
+def _sources(fields: Iterable[RecordField]) -> _Sources:
+    return tuple((field.name, field.value) for field in fields)
 
 
 def _places(places: tuple[int, ...], size: int) -> slice | list[int]:

@@ -5,7 +5,9 @@ Letters: T records of a fragment, E copies, A agents, K blocks of a batch, B = K
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -15,47 +17,42 @@ from torch import Tensor
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.comm.channel import Message
 from srlhpc.data.blocks import BlockHeader
-from srlhpc.data.layout import Layout
+from srlhpc.data.layout import Array, Axis, Field, Layout
 from srlhpc.rl.policy_lag import PolicyLag, policy_lag
 from srlhpc.roles.training.copy_stream import CopyStream, Transfer
 
-_PER_FRAGMENT = ("state.", "final_state.")
+_COLUMN_AXES = (Axis.ENVIRONMENT, Axis.AGENT)
 _COUNTS = ("filled", "valid", "steps", "oldest_version")
 
 
 class Staging:
     """Room for one batch: in host memory and, with a stream, on the device."""
 
-    def __init__(
-        self, layout: Layout, blocks: int, columns: int, device: torch.device, stream: CopyStream | None = None
-    ) -> None:
+    def __init__(self, layout: Layout, blocks: int, device: torch.device, stream: CopyStream | None = None) -> None:
         """Makes the room.
 
         Args:
             layout: of a block.
             blocks: K.
-            columns: E x A of one block.
             device: of the batch.
             stream: how a full batch gets there at once, beside the update before; None: the device is the CPU.
         """
         assert device.type == "cpu" or stream is not None
-        self._blocks, self._columns = blocks, columns
+        self._blocks = blocks
+        sizes = {axis: layout.size(axis) for axis in _COLUMN_AXES}
+        self.columns = blocks * math.prod(sizes.values())
+        """B, fragments of a whole batch."""
         self._tensors: dict[str, Tensor] = {}
+        self._places: list[tuple[str, Array, _Stretch]] = []
+        """By field: room for each block in turn, and how the block's array is stretched to it."""
         for field in layout.fields:
             dtype = torch.from_numpy(np.empty(0, field.dtype)).dtype
-            shape = self._shape(field.name, field.shape)
-            self._tensors[field.name] = torch.zeros(shape, dtype=dtype, pin_memory=device.type == "cuda")
+            shape = _batch_shape(field, self.columns)
+            self._tensors[field.name] = tensor = torch.zeros(shape, dtype=dtype, pin_memory=device.type == "cuda")
+            self._places.append((field.name, *_place(field, tensor.numpy(), blocks, sizes)))
         self._arrays = {name: tensor.numpy() for name, tensor in self._tensors.items()}
         self._transfer = Transfer(self._tensors, device, stream) if stream is not None else None
         self.clear()
-
-    def _shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        columns = self._blocks * self._columns
-        if name == "versions":
-            return (*shape, columns)
-        if name.startswith(_PER_FRAGMENT):
-            return (columns, *shape[2:])
-        return (shape[0], columns, *shape[3:])
 
     def clear(self) -> None:
         """Empties it, once the last update of its batch has ended; the next block goes first."""
@@ -65,11 +62,6 @@ class Staging:
         self.valid = 0
         self.steps = 0
         self.oldest_version = 0
-
-    @property
-    def columns(self) -> int:
-        """B, fragments of a whole batch."""
-        return self._blocks * self._columns
 
     @property
     def blocks(self) -> int:
@@ -82,15 +74,9 @@ class Staging:
 
     def add(self, block: Message) -> None:
         """Copies a block into the next columns."""
-        here = slice(self.filled * self._columns, (self.filled + 1) * self._columns)
-        for name, source in block.fields.items():
-            target = self._arrays[name]
-            if name == "versions":
-                target[:, here] = source[:, None]
-            elif name.startswith(_PER_FRAGMENT):
-                target[here] = source.reshape(self._columns, *source.shape[2:])
-            else:
-                target[:, here] = source.reshape(source.shape[0], self._columns, *source.shape[3:])
+        fields = block.fields
+        for name, room, stretch in self._places:
+            room[self.filled] = fields[name][stretch]
         oldest = int(block.header[BlockHeader.OLDEST_VERSION])
         self.oldest_version = min(oldest, self.oldest_version) if self.filled else oldest
         self.filled += 1
@@ -127,28 +113,35 @@ class Staging:
 
     def batch(self, *, version: int, steps: int, burn_in: int, is_first_use: bool) -> Batch:
         """The batch on the device: this memory, so do not clear before the update has ended."""
-        tensors = self._tensors if self._transfer is None else self._transfer.tensors()
-
-        def named(prefix: str) -> dict[str, Tensor]:
-            return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-
         return Batch(
-            observations=named("obs."),
-            actions=tensors["actions"],
-            log_probs=tensors["log_probs"],
-            rewards=tensors["rewards"],
-            terminated=tensors["terminated"],
-            truncated=tensors["truncated"],
-            first=tensors["first"],
-            valid=tensors["valid"],
-            versions=tensors["versions"],
-            outputs=named("out."),
-            state=named("state."),
-            chunk_states=named("chunk_state."),
-            final_state=named("final_state."),
-            action_masks=tensors.get("action_masks"),
+            self._tensors if self._transfer is None else self._transfer.tensors(),
             burn_in_steps=burn_in,
             version=version,
             steps=steps,
             is_first_use=is_first_use,
         )
+
+
+_Stretch = tuple[slice | EllipsisType | None, ...]
+
+
+def _batch_shape(field: Field, columns: int) -> tuple[int, ...]:
+    """Shape of a field in a batch: environments and agents become one axis, the columns.
+
+    In a field without them, which all columns of a block share, the columns come behind the other axes.
+    """
+    return (*field.shape[: _before_columns(field)], columns, *field.shape[len(field.axes) :])
+
+
+def _before_columns(field: Field) -> int:
+    """How many axes lie before the columns."""
+    return sum(axis not in _COLUMN_AXES for axis in field.axes)
+
+
+def _place(field: Field, array: Array, blocks: int, sizes: Mapping[Axis, int]) -> tuple[Array, _Stretch]:
+    """Room for each block in a batch's array, and the index that adds the axes which a block's array lacks."""
+    before = _before_columns(field)
+    columns = (sizes[axis] for axis in _COLUMN_AXES)
+    room = array.reshape(*field.shape[:before], blocks, *columns, *field.shape[len(field.axes) :])
+    added = (slice(None) if axis in field.axes else None for axis in _COLUMN_AXES)
+    return np.moveaxis(room, before, 0), (*[slice(None)] * before, *added, ...)

@@ -9,6 +9,7 @@ import torch
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.comm.channel import Message
 from srlhpc.data.blocks import BlockHeader
+from srlhpc.data.layout import Axis, Field, Layout
 from srlhpc.roles.training.copy_stream import CudaCopyStream
 from srlhpc.roles.training.staging import Staging
 from tests.roles.streams import LateCopyStream
@@ -36,7 +37,7 @@ def batch_of(staging: Staging, *, first: bool = True) -> Batch:
 
 def with_stream() -> tuple[Staging, LateCopyStream]:
     stream = LateCopyStream()
-    return Staging(LAYOUT, BLOCKS, E * A, CPU, stream), stream
+    return Staging(LAYOUT, BLOCKS, CPU, stream), stream
 
 
 def test_batch_is_sent_when_its_last_block_has_been_added() -> None:
@@ -86,7 +87,7 @@ def test_saved_batch_is_sent_when_it_is_loaded() -> None:
 
 
 def test_batch_on_the_cpu_is_the_memory_that_blocks_were_gathered_in() -> None:
-    staging = Staging(LAYOUT, BLOCKS, E * A, CPU)
+    staging = Staging(LAYOUT, BLOCKS, CPU)
     fill(staging, 1)
     rewards = batch_of(staging).rewards
     staging.clear()
@@ -113,7 +114,7 @@ def test_training_by_way_of_a_lane_learns_from_the_same_batches(queue: int | Non
 def test_batches_on_a_gpu_are_those_that_were_gathered_while_it_computes() -> None:
     device = torch.device("cuda", 0)
     stream = CudaCopyStream(device)
-    stagings = [Staging(LAYOUT, BLOCKS, E * A, device, stream) for _ in range(2)]
+    stagings = [Staging(LAYOUT, BLOCKS, device, stream) for _ in range(2)]
     busy = torch.ones(2048, 2048, device=device)
     sums = []
     for value in range(20):
@@ -128,3 +129,29 @@ def test_batches_on_a_gpu_are_those_that_were_gathered_while_it_computes() -> No
     found = torch.stack(sums).tolist()
     assert found == [float(value * (T + 1) * BLOCKS * E * A) for value in range(20)]
     np.testing.assert_array_equal(busy.cpu().numpy(), 1)
+
+
+def test_field_without_agents_or_environments_is_that_of_all_its_columns() -> None:
+    axes = (Axis.RECORD, Axis.ENVIRONMENT, Axis.AGENT)
+    layout = Layout.of(
+        [
+            Field("whole", (T, 2, 3), "int64", axes),
+            Field("of_environments", (T, 2, 5), "int64", axes[:2]),
+            Field("of_the_group", (T,), "int64", axes[:1]),
+            Field("per_fragment", (2, 3, 4), "int64", axes[1:]),
+        ]
+    )
+    staging = Staging(layout, BLOCKS, CPU)
+    blocks = [Message.allocate(layout, 0) for _ in range(BLOCKS)]
+    for number, message in enumerate(blocks):
+        for array in message.fields.values():
+            array[...] = 1000 * number + np.arange(array.size).reshape(array.shape)
+        staging.add(message)
+    found = batch_of(staging).fields
+    for number, message in enumerate(blocks):
+        here = slice(6 * number, 6 * (number + 1))
+        of = message.fields
+        np.testing.assert_array_equal(found["whole"][:, here], of["whole"].reshape(T, 6))
+        np.testing.assert_array_equal(found["of_environments"][:, here], of["of_environments"].repeat(3, axis=1))
+        np.testing.assert_array_equal(found["of_the_group"][:, here], of["of_the_group"][:, None].repeat(6, axis=1))
+        np.testing.assert_array_equal(found["per_fragment"][here], of["per_fragment"].reshape(6, 4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,7 @@ class FakeAlgorithm(Algorithm):
 
 
 def _copy(batch: Batch) -> Batch:
-    def copied(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return value.clone()
-        return {key: copied(inner) for key, inner in value.items()} if isinstance(value, dict) else value
-
-    return Batch(**{name: copied(value) for name, value in vars(batch).items()})
+    return replace(batch, fields={name: tensor.clone() for name, tensor in batch.fields.items()})
 
 
 class OneTrainer:
@@ -141,7 +137,7 @@ class Training:
         self.source = ParameterSource(1) if first else None
         part = Link(Stream.PARTS, address, 0)
         self.part_receiver = PartReceiver(transport.inbox([part], CHUNK, pool=2)) if first else None
-        room = [Staging(LAYOUT, BLOCKS, E * A, torch.device("cpu"), stream) for _ in range(1 + (queue or 1))]
+        room = [Staging(LAYOUT, BLOCKS, torch.device("cpu"), stream) for _ in range(1 + (queue or 1))]
         batches = Batches(room, uses=uses, max_policy_lag=max_policy_lag, queue=queue)
         chosen: dict[str, Any] = {
             "policy": "default", "stop_steps": None, "stop_updates": None, "checkpoint_updates": None, "holds": False,
