@@ -96,8 +96,6 @@ class Command:
     stop: bool = False
     checkpoint: int = 0
     """Number of the newest checkpoint asked for (0: none yet)."""
-    written: int = 0
-    """Number of the newest checkpoint that is durable."""
     dead: list[int] = field(default_factory=list)
     """Ranks that count as dead."""
     exit: bool = False

@@ -12,7 +12,7 @@ from srlhpc.plan.layouts import fragment_records, policy_shapes
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.context import RankContext
-from srlhpc.roles.acting.actor import Actor, StepError
+from srlhpc.roles.acting.actor import MANY_EPISODES, Actor, StepError
 from srlhpc.roles.acting.closing import close, raised
 from srlhpc.roles.acting.group import Group
 from srlhpc.roles.acting.recorder import SeatRecorder
@@ -30,7 +30,9 @@ def build_actor(context: RankContext, role: RolePlan) -> Actor:
         for group in groups:
             close(group.environment, where)
         raise
-    return Actor(role.label, groups, where=where, episode_summary=episode_summary(plan))
+    # Serial mode has one time to tell, after each batch: all episodes are told then.
+    many = 1 if plan.serial else MANY_EPISODES
+    return Actor(role.label, groups, where=where, episode_summary=episode_summary(plan), many_episodes=many)
 
 
 def _group(context: RankContext, role: RolePlan, place: int) -> Group:

@@ -110,7 +110,7 @@ class Serving:
             seed=lambda version: seed_of(spec.seed, "evaluation", role.index, version),
             episode_summary=episode_summary(plan),
             # What the evaluator's environments draw must not depend on the actors', nor theirs on it.
-            around=OwnGenerators(seed_of(spec.seed, "evaluating", role.index)) if plan.serial else None,
+            around=OwnGenerators if plan.serial else None,
             most_steps=spec.evaluators.max_episode_steps,
         )
 

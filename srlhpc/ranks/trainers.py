@@ -143,7 +143,7 @@ class Trainers:
             stop_steps=spec.stop.steps if leads else None,
             stop_updates=spec.stop.updates if leads else None,
             checkpoint_updates=every if leads else None,
-            holds=plan.serial,
+            pauses=plan.serial,
         )
 
     def _lag_limiter(self, role: RolePlan) -> LagLimiter:

@@ -62,6 +62,9 @@ class Reporter(Role):
         self._sent_at = -1e9
         self._outstanding = False
         self._urgent = False
+        self._speaks = False
+        self.heard = Command()
+        """The newest answer."""
         """Whether a role waits for the answer. The reports of every second, too, must not keep an idle rank awake."""
         self.dead: set[int] = set()
         """Ranks that the coordinator says are dead."""
@@ -75,16 +78,29 @@ class Reporter(Role):
                 # The answer may be here and not yet moved; or all ranks were suspended, the coordinator too.
                 self._sent_at += away
             return self._listen()
-        self._urgent = self.is_done or any(role.has_news for role in self._roles)
+        self._urgent = self._speaks or self.is_done or self._has_news
         if not self._urgent and not self._is_due():
             return False
         message = self._reports.acquire()
         if message is None:
             return False
         self._reports.send(message, write_text(message, self._report()))
-        self._outstanding = True
+        self._outstanding, self._speaks = True, False
         self._sent_at = self._clock()
         return self._urgent
+
+    def speak(self) -> None:
+        """The next report is due at once, with news or without."""
+        self._speaks = True
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all news is told, and answered."""
+        return not (self._outstanding or self._speaks or self._has_news)
+
+    @property
+    def _has_news(self) -> bool:
+        return any(role.has_news for role in self._roles)
 
     def _is_due(self) -> bool:
         return self._interval is not None and self._clock() - self._sent_at >= self._interval
@@ -111,7 +127,7 @@ class Reporter(Role):
             return False
         command = Command(**read_text(message))
         self._commands.release(message)
-        self._outstanding = False
+        self._outstanding, self.heard = False, command
         self._pass_on(command)
         return self._urgent
 

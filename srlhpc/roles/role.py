@@ -54,7 +54,7 @@ class Role(ABC):
         """Adds events since the last report."""
 
     def save_state(self) -> Mapping[str, Any]:
-        """Everything an exact resume needs beside the trainers' parts; called when nothing is in flight."""
+        """What an exact resume of a serial run needs beside the trainers' parts and the links; called between polls."""
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:

@@ -125,7 +125,7 @@ class Play:
 
     def __init__(self, environment: Environment, **seats: Mapping[str, Any]) -> None:
         self.environment = environment
-        self._transport = InProcessTransport()
+        self.transport = InProcessTransport()
         self.seats = {name: self._seat(index, **chosen) for index, (name, chosen) in enumerate(seats.items())}
         recorders = {name: (seat.kind, seat.recorder) for name, seat in self.seats.items()}
         self.group = Group(7, environment, recorders, seed=lambda start: start)
@@ -171,7 +171,7 @@ class Play:
         copies = self.environment.copies
         request, reply = request_layout(shapes, copies, len(agents)), reply_layout(shapes, copies, len(agents))
         ways = {stream: self._link(stream, index) for stream in Stream}
-        transport = self._transport
+        transport = self.transport
         channels = SeatChannels(
             transport.outbox(ways[Stream.REQUESTS], request, slots=1),
             transport.inbox([ways[Stream.REPLIES]], reply),

@@ -45,15 +45,16 @@ class Actor(Role):
         *,
         where: str,
         episode_summary: Callable[[Episode], dict[str, Any]],
+        many_episodes: int = MANY_EPISODES,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`where` names rank and environment in errors."""
+        """`where` names rank and environment in errors; `many_episodes` are news."""
         self.label = label
         self._groups = groups
         self._turns = deque(groups)
         """Who has waited longest comes first, so that no group takes every free slot before another gets one."""
         self._where = where
-        self._summary = episode_summary
+        self._summary, self._many_episodes = episode_summary, many_episodes
         self._time = TimeUse(clock)
         self._idle: Part = "input"
         self._episodes: deque[dict[str, Any]] = deque()
@@ -78,7 +79,8 @@ class Actor(Role):
         busy, blocked = False, 0
         for group in list(self._turns):
             if group.is_waiting and group.has_replies():
-                self._step(group)
+                if not group.dropped_replies():
+                    self._step(group)
                 busy = True
             if group.is_waiting:
                 continue
@@ -141,11 +143,11 @@ class Actor(Role):
 
     @property
     def has_news(self) -> bool:
-        return len(self._episodes) >= MANY_EPISODES
+        return len(self._episodes) >= self._many_episodes
 
     def save_state(self) -> dict[str, Any]:
-        """Groups whose environment can be saved, whose turn it is, and the episodes that are still to be reported."""
-        groups = {str(group.number): saved for group in self._groups if (saved := group.save_state()) is not None}
+        """All groups, whose turn it is, and the episodes that are still to be reported."""
+        groups = {str(group.number): group.save_state() for group in self._groups}
         turns = np.array([group.number for group in self._turns], np.int64)
         return {"groups": groups, "turns": turns, "episodes": json.dumps(list(self._episodes))}
 
@@ -162,11 +164,7 @@ class Actor(Role):
     @property
     def can_save(self) -> bool:
         """Whether an exact resume of the environments is possible."""
-        return all(group.environment.save_state() is not None for group in self._groups)
-
-    @property
-    def is_between_fragments(self) -> bool:
-        return all(group.is_between_fragments for group in self._groups)
+        return all(group.can_save for group in self._groups)
 
     def close(self) -> None:
         self.close_environments()

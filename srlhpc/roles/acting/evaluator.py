@@ -131,21 +131,22 @@ class Evaluator(Role):
         every_updates: int,
         seed: Callable[[int], int],
         episode_summary: Callable[[Episode], dict[str, Any]],
-        around: AbstractContextManager[None] | None = None,
+        around: Callable[[int], AbstractContextManager[None]] | None = None,
         most_steps: float = math.inf,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`seed(version)` gives the seed of the round at that version of the first policy; it is played in `around`.
+        """`seed(version)` gives the seed of the round at that version of the first policy; played in `around(seed)`.
 
         Episodes of more than `most_steps` steps are given up; such a round has no mean return.
         """
         self.label = label
         self._environment, self._players, self._subscriptions = environment, players, subscriptions
         self._episodes, self._every, self._seed, self._summary = episodes, every_updates, seed, episode_summary
-        self._around, self._most_steps = around or nullcontext(), most_steps
+        self._around_round, self._most_steps = around, most_steps
+        self._around: AbstractContextManager[None] = nullcontext()
         self._time = TimeUse(clock)
         self._round: Round | None = None
-        self._version = -1
+        self._version = self._version_before = -1
         self._finished: list[dict[str, Any]] = []
         self._rounds = 0
         self._steps = 0
@@ -173,8 +174,10 @@ class Evaluator(Role):
             return False
         for name, subscription in self._subscriptions.items():
             read_vector(self._players[name].policy, subscription.vector)
-        self._version = versions[0]
+        self._version_before, self._version = self._version, versions[0]
         players, seed = list(self._players.values()), self._seed(self._version)
+        if self._around_round is not None:
+            self._around = self._around_round(seed)
         with self._around:
             self._round = Round(self._environment, players, self._episodes, seed, self._most_steps)
         return True
@@ -219,6 +222,18 @@ class Evaluator(Role):
     @property
     def moves(self) -> int:
         return self._steps
+
+    def start_over(self) -> None:
+        """A round that is under way is left, and the next begins as if it had never begun."""
+        if self._round is not None:
+            self._round, self._version = None, self._version_before
+
+    def save_state(self) -> dict[str, Any]:
+        """Which version the last round was of; called after `start_over`."""
+        return {"version": self._version}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._version = int(state["version"])
 
     def waits_for(self) -> str:
         return "" if self._round is not None else "waits for newer parameters"

@@ -40,10 +40,12 @@ class Group:
         self._record_checks = [RecordCheck(kind) for kind in environment.spaces.kinds]
         self._step: Step | None = None
         self._waiting = False
+        self._drops_replies = False
         self._actions = zero_actions(environment.spaces, environment.copies)
 
     def begin(self, start: int) -> None:
-        """New episodes in all copies."""
+        """New episodes in all copies. Actions that are on their way are not played."""
+        self._drops_replies = self._waiting
         for _, recorder in self._recorders:
             recorder.start_over()
         self._step = self.environment.reset(self._seed(start))
@@ -55,10 +57,6 @@ class Group:
     def is_waiting(self) -> bool:
         """Whether actions are on their way."""
         return self._waiting
-
-    @property
-    def is_between_fragments(self) -> bool:
-        return not self._waiting and not any(recorder.is_open for _, recorder in self._recorders)
 
     def ask(self) -> bool:
         """Opens fragments where needed and asks for actions; false while a grant or a free slot is missing."""
@@ -95,6 +93,15 @@ class Group:
         replied = [recorder.replied() for _, recorder in self._recorders]
         return all(replied)
 
+    def dropped_replies(self) -> bool:
+        """Whether the replies answer what was seen before the group began anew; they are dropped then."""
+        if not self._drops_replies:
+            return False
+        for _, recorder in self._recorders:
+            recorder.drop_reply()
+        self._waiting = self._drops_replies = False
+        return True
+
     def step(self, time_use: TimeUse) -> Step:
         """Plays the replied actions."""
         for kind, recorder in self._recorders:
@@ -116,18 +123,29 @@ class Group:
         said = [recorder.end() for _, recorder in self._recorders]
         return all(said)
 
-    def save_state(self) -> dict[str, Any] | None:
-        """None: the environment cannot be saved, so the group starts over instead."""
-        saved = self.environment.save_state()
-        if saved is None:
-            return None
+    @property
+    def can_save(self) -> bool:
+        """Whether the environment can be saved."""
+        return self.environment.save_state() is not None
+
+    def save_state(self) -> dict[str, Any]:
+        """Without `environment` if that cannot be saved: then `begin` follows, here and where it is loaded."""
         recorders = {str(i): recorder.save_state() for i, (_, recorder) in enumerate(self._recorders)}
-        return {"environment": dict(saved), "recorders": recorders}
+        state: dict[str, Any] = {"recorders": recorders, "waiting": self._waiting}
+        if (saved := self.environment.save_state()) is not None:
+            state["environment"] = dict(saved)
+        return state
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         for i, (_, recorder) in enumerate(self._recorders):
             recorder.load_state(state["recorders"][str(i)])
+        self._waiting = bool(state.get("waiting", False))
+        if "environment" not in state:
+            return
         self._step = self.environment.load_state(state["environment"])
         self._check(self._step)
         for check in self._record_checks:
             check.continues(self._step)
+        if self._waiting:
+            for kind, recorder in self._recorders:
+                recorder.see(self._step.kinds[kind])

@@ -162,8 +162,7 @@ class SeatRecorder:
 
     def ask(self, step: KindStep) -> None:
         """Writes the first half of the record and asks for its actions."""
-        if self._block is not None:
-            self._write(self._block.fields, self._seen, step)
+        self.see(step)
         request = self.channels.requests.acquire()
         assert request is not None, "one request is outstanding at most, so its slot is free"
         for name, value in self._in_request:
@@ -173,6 +172,11 @@ class SeatRecorder:
         header[RequestHeader.NEEDS_VERSION] = self._needs_version
         header[RequestHeader.WANT_STATE] = self._trains and self._recurrent and self._t in self._state_records
         self.channels.requests.send(request)
+
+    def see(self, step: KindStep) -> None:
+        """Writes the first half of the record."""
+        if self._block is not None:
+            self._write(self._block.fields, self._seen, step)
 
     def _write(self, fields: Mapping[str, Array], sources: _Sources, step: KindStep) -> None:
         for name, value in sources:
@@ -199,7 +203,12 @@ class SeatRecorder:
             self._write_reply(self._block.fields, reply)
         if reply.header[ReplyHeader.HAS_STATE]:
             self._keep_state(prefixed(reply.fields, STATE))
-        self.channels.replies.release(reply)
+        self.drop_reply()
+
+    def drop_reply(self) -> None:
+        """Gives back the reply that is here."""
+        assert self._reply is not None
+        self.channels.replies.release(self._reply)
         self._reply = None
 
     def _write_reply(self, fields: Mapping[str, Array], reply: Message) -> None:
@@ -255,11 +264,6 @@ class SeatRecorder:
 
     # --- ending and resuming -------------------------------------------------------------------------------------
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a fragment is under way."""
-        return self._block is not None
-
     def end(self) -> bool:
         """Drops the open fragment and says LAST; false while there is no room for it."""
         said = self.channels.requests.send_last()
@@ -268,23 +272,57 @@ class SeatRecorder:
         return said
 
     def start_over(self) -> None:
-        """Forgets what came before: the next fragment starts with new episodes."""
-        assert self._block is None, "only between fragments"
+        """Forgets what came before: the open fragment, or else the next, starts anew with new episodes."""
         self._tail, self._start_state, self._next_start_state = None, {}, {}
+        if self._block is not None:
+            self._begin(self._block)
 
     def save_state(self) -> dict[str, Any]:
-        return {
+        """The whole records of the fragment under way included. A reply that is here is in the state of its link."""
+        state = {
             "needs_version": self._needs_version,
             "sequence": self._sequence,
+            "granted": self._granted,
+            "asked": self._asked,
             "tail": dict(self._tail or {}),
             "start_state": dict(self._start_state),
+            "next_start_state": dict(self._next_start_state),
         }
+        if self._block is not None:
+            written = self._written(self._block.fields)
+            state["open"] = {"t": self._t, "fields": {name: part.copy() for name, part in written.items()}}
+        return state
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._needs_version = int(state["needs_version"])
         self._sequence = int(state["sequence"])
+        # States from when nothing was open at a checkpoint lack the following.
+        self._granted = bool(state.get("granted", self._granted))
+        self._asked = bool(state.get("asked", False))
         self._tail = dict(state.get("tail", {})) or None
         self._start_state = dict(state.get("start_state", {}))
+        self._next_start_state = dict(state.get("next_start_state", {}))
+        if "open" in state:
+            self._open_again(state["open"])
+
+    def _open_again(self, saved: Mapping[str, Any]) -> None:
+        assert self.channels.blocks is not None
+        block = self.channels.blocks.acquire()
+        assert block is not None, "more open fragments than slots"
+        self._block, self._t = block, int(saved["t"])
+        for name, part in self._written(block.fields).items():
+            part[...] = saved["fields"][name]
+
+    def _written(self, fields: Mapping[str, Array]) -> dict[str, Array]:
+        """What the open fragment has of each field: its whole records, and states."""
+        chunks = sum(end < self._t for end in self._chunk_ends)
+        parts = {field.name: fields[field.name][: self._t] for field in self._fields}
+        for name, array in fields.items():
+            if name.startswith(STATE):
+                parts[name] = array
+            elif name.startswith(CHUNK_STATE):
+                parts[name] = array[:chunks]
+        return {name: part for name, part in parts.items() if part.size}
 
 
 def _sources(fields: Iterable[RecordField]) -> _Sources:

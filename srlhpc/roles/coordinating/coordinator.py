@@ -6,6 +6,7 @@ any --(a rank that is_essential died, or no actor is left)--> failed: the step i
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -193,7 +194,6 @@ class Coordinator(Role):
         command = Command(
             stop=self._stopping,
             checkpoint=self._checkpointing.asked,
-            written=self._checkpointing.written,
             dead=self._liveness.dead_ranks(),
             exit=record.exiting,
             relief=self._standstill.relief,
@@ -336,6 +336,16 @@ class Coordinator(Role):
         return self._ended
 
     @property
+    def checkpoint_asked(self) -> int:
+        """Number of the newest checkpoint that is wanted."""
+        return self._checkpointing.asked
+
+    @property
+    def checkpoint_written(self) -> int:
+        """Number of the newest checkpoint that is written, or given up."""
+        return self._checkpointing.written
+
+    @property
     def has_lost_ranks(self) -> bool:
         return bool(self._liveness.dead_ranks())
 
@@ -409,6 +419,13 @@ class Coordinator(Role):
 
     def counters(self) -> dict[str, float]:
         return {}
+
+    def save_state(self) -> dict[str, Any]:
+        """What metrics say of each policy until its next update; totals are in the checkpoint's `meta`."""
+        return {"updates_of": json.dumps(self._progress.updates_of)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._progress.updates_of = json.loads(state["updates_of"])
 
     def close(self) -> None:
         self._checkpointing.close()

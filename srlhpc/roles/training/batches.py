@@ -51,7 +51,7 @@ class Batches:
         self._kept: list[_Kept] = []  # the oldest first
         self._takes_new = False
         self.begun = 0
-        """Batches of this attempt whose training has begun."""
+        """Batches whose training has begun since grants are counted."""
         self.dropped_uses = 0
 
     @property
@@ -132,9 +132,10 @@ class Batches:
         self._kept.remove(kept)
 
     def save_state(self) -> dict[str, Any]:
-        """The batches that have uses left, for an exact resume; what is being gathered is not kept."""
+        """The batches that have uses left, and what is gathered; called between updates."""
         kept = {str(i): {"left": one.left, "batch": one.staging.save_state()} for i, one in enumerate(self._kept)}
-        return {"kept": kept} if kept else {}
+        gathered = {"gathered": self.gathered.save_state()} if self.gathered.filled else {}
+        return {"begun": self.begun, "kept": kept, **gathered}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         # Checkpoints from before there were several kept batches hold one.
@@ -146,3 +147,7 @@ class Batches:
             else:
                 log.warning("the checkpoint's batch has other shapes; it is not used again")
         self._kept = [kept for kept in self._kept if kept.left > 0]
+        self.begun = int(state.get("begun", 0))
+        if "gathered" in state:
+            is_whole = self.gathered.load_state(state["gathered"])
+            assert is_whole, "what is under way is loaded only into the same arrangement"

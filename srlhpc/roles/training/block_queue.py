@@ -194,13 +194,14 @@ class BlockQueue(BatchSource):
         return {"dropped_uses": self._batches.dropped_uses, "empty_batches": self._empty_batches}
 
     def save_state(self) -> Mapping[str, Any]:
-        """The order of asking for grants, and the batches that have uses left."""
-        state = dict(self._lag_limiter.save_state()) if self._lag_limiter is not None else {}
-        return state | self._batches.save_state()
+        """The counts of grants, and the batches; called between updates."""
+        grants = {"grants": self._lag_limiter.save_state()} if self._lag_limiter is not None else {}
+        return grants | self._batches.save_state()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        if self._lag_limiter is not None:
-            self._lag_limiter.load_state(state)
+        # States from when nothing was open at a checkpoint have no counts.
+        if self._lag_limiter is not None and "grants" in state:
+            self._lag_limiter.load_state(state["grants"])
         self._batches.load_state(state)
 
     def close(self) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Any
-
-import numpy as np
 
 from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Inbox, Message, Outbox
@@ -40,7 +37,6 @@ class LagLimiter:
         self._fragments, self._batch, self._max_policy_lag = fragments, batch, max_policy_lag
         self._uses = uses
         self._parked: list[Message] = []
-        self._restored_order: deque[int] = deque()
         self._dead: set[int] = set()
         self._open: dict[int, int] = {}
         self.started = 0
@@ -60,11 +56,12 @@ class LagLimiter:
 
         Args:
             version: the trainer's, which the fragments need.
-            begun: batches whose training has begun in this attempt.
+            begun: batches whose training has begun.
             left: updates that are still made of them.
         """
         busy = self._grant_at_once(version)
-        while self._slots(begun, left) >= self._fragments and (message := self._next()) is not None:
+        while self._parked and self._slots(begun, left) >= self._fragments:
+            message = self._parked.pop(0)
             busy |= self._grant(message, version)
             self._requests.release(message)
         return busy
@@ -85,16 +82,6 @@ class LagLimiter:
         for message in parked:
             self._grant(message, version)
             self._requests.release(message)
-
-    def _next(self) -> Message | None:
-        """The request whose turn it is; after a resume, those of before come first, in their order."""
-        if not self._restored_order:
-            return self._parked.pop(0) if self._parked else None
-        for place, message in enumerate(self._parked):
-            if message.slot == self._restored_order[0]:
-                self._restored_order.popleft()
-                return self._parked.pop(place)
-        return None
 
     def _slots(self, begun: int, left: int) -> int:
         return rollout_slots(
@@ -144,15 +131,13 @@ class LagLimiter:
             self.lost += self._open.pop(address, 0)
 
     def save_state(self) -> dict[str, Any]:
-        """The order of asking, for an exact resume; called when nothing is open.
-
-        Of groups that hold nothing: these will ask again at once, while others must first get what they held.
-        """
-        asked = [m.slot for m in self._parked if m.header[GrantHeader.HOLDING] == Holding.NOTHING]
-        return {"asked": np.array(asked, np.int64)}
+        """The counts; who asks is part of the links' state."""
+        open_fragments = {str(address): fragments for address, fragments in self._open.items()}
+        return {"started": self.started, "lost": self.lost, "open": open_fragments}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self._restored_order = deque(int(slot) for slot in state["asked"])
+        self.started, self.lost = int(state["started"]), int(state["lost"])
+        self._open = {int(address): int(fragments) for address, fragments in state["open"].items()}
 
     def close(self) -> None:
         self._requests.close()

@@ -42,7 +42,6 @@ class HandOver:
         self._sender, self._part_copy = sender, part_copy
         self._every_updates, self._clock = every_updates, clock
         self._asked = 0
-        self._written = 0
         self.sent = 0
         """Number of the newest checkpoint whose part was sent."""
         self.is_due = False
@@ -54,11 +53,6 @@ class HandOver:
     def is_first(self) -> bool:
         """Whether this trainer speaks for the policy."""
         return self._sender is not None
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether a checkpoint is due, or was asked for and is not durable yet."""
-        return self.is_due or self._asked > self._written
 
     @property
     def is_over(self) -> bool:
@@ -76,9 +70,8 @@ class HandOver:
         return moved
 
     def obey(self, command: Command) -> None:
-        """Takes note of what was asked for and written."""
+        """Takes note of what was asked for."""
         self._asked = max(self._asked, command.checkpoint)
-        self._written = max(self._written, command.written)
 
     def updated(self) -> None:
         """An update was made."""

@@ -43,8 +43,8 @@ class TrainerSettings:
     stop_updates: int | None
     checkpoint_updates: int | None
     """Updates between checkpoints that this trainer asks for; None: the coordinator's clock decides."""
-    holds: bool
-    """Serial mode: nothing starts between a checkpoint that is due and its end."""
+    pauses: bool
+    """Serial mode: after each batch it stands still until it is told to go on."""
 
 
 class Trainer(Role):
@@ -76,7 +76,9 @@ class Trainer(Role):
         self._hand_over = HandOver(policy, algorithm, counters, parts, part_copy, settings.checkpoint_updates, clock)
         self._totals = counters
         self._clock = clock
-        self._updating = False
+        self._updating = self._frozen = False
+        self.is_pausing = False
+        """Serial mode: a batch was used or skipped, and the next waits for `go_on`."""
         self._on_gpu = any(parameter.is_cuda for parameter in policy.parameters())
         self._stopping = False
         self._ended = False
@@ -96,6 +98,8 @@ class Trainer(Role):
     # --- polling -------------------------------------------------------------------------------------------------
 
     def poll(self) -> bool:
+        if self._frozen:
+            return self._poll_frozen()
         updating = self._updating
         # During an update, the time between two polls went to the other roles of this rank, or other trainers are late;
         # a GPU computes on.
@@ -112,14 +116,10 @@ class Trainer(Role):
         return busy or seconds > _BUSY_SECONDS or (updating and self._on_gpu)
 
     def _serve(self) -> bool:
-        busy = self._batches.serve(updating=self._updating, starts=not self._holding and not self._stopping)
+        busy = self._batches.serve(updating=self._updating, starts=not self._stopping)
         if self._publisher is not None:
             busy |= self._publisher.poll()
         return busy | self._hand_over.poll()
-
-    @property
-    def _holding(self) -> bool:
-        return self._settings.holds and (self._hand_over.is_under_way or self._at_limit)
 
     @property
     def _at_limit(self) -> bool:
@@ -127,6 +127,36 @@ class Trainer(Role):
         return (steps is not None and self._totals.steps >= steps) or (
             updates is not None and self._totals.updates >= updates
         )
+
+    # --- serial mode ---------------------------------------------------------------------------------------------
+
+    def freeze(self) -> None:
+        """From now on, only an update that is under way goes on, and a part of a checkpoint leaves."""
+        self._frozen = True
+
+    @property
+    def is_updating(self) -> bool:
+        return self._updating
+
+    def go_on(self) -> None:
+        """Ends `freeze`, and goes on at once as it would have without."""
+        self._frozen = False
+        next(self._life, None)
+
+    def _poll_frozen(self) -> bool:
+        if not self._updating:
+            self._hand_over.send_if_asked()
+            return self._hand_over.poll()
+        next(self._life)
+        self._moves += 1
+        self._time.spent("computing")
+        return True
+
+    def _pause(self) -> Generator[None]:
+        if self._settings.pauses:
+            self.is_pausing = True
+            yield
+            self.is_pausing = False
 
     # --- life ----------------------------------------------------------------------------------------------------
 
@@ -145,15 +175,17 @@ class Trainer(Role):
                 break
             if total.stale:
                 self._batches.drop_stale()
-            elif total.full == self._reducer.trainers and total.valid:
-                yield from self._update(mine, total)
             elif total.full == self._reducer.trainers:
-                self._batches.skip_empty()
+                if total.valid:
+                    yield from self._update(mine, total)
+                else:
+                    self._batches.skip_empty()
+                yield from self._pause()
         yield from self._end()
 
     @property
     def _may_go_on(self) -> bool:
-        return self._batches.is_ready and not (self._holding or self._at_limit or self._hearing.is_due)
+        return self._batches.is_ready and not (self._at_limit or self._hearing.is_due)
 
     def _agree(self, *flags: float) -> Generator[None, None, list[float]]:
         """Sums of the flags over all trainers. Others may have no batch yet, so a part that is asked for leaves now."""
@@ -175,7 +207,7 @@ class Trainer(Role):
         update = yield from self._algorithm.update(batch)
         self._updating = False
         self._batches.end(update.feedback)
-        if not self._settings.holds:
+        if not self._settings.pauses:
             self._hearing.ended(self._clock() - begun)
         self._totals.updates += 1
         self._totals.steps_used += int(total.steps)
@@ -229,7 +261,7 @@ class Trainer(Role):
 
     @property
     def has_news(self) -> bool:
-        return len(self._events) > 0 or self._holding or (self._at_limit and not self._stopping)
+        return len(self._events) > 0 or (self._at_limit and not self._stopping)
 
     def counters(self) -> dict[str, float]:
         return {

@@ -325,7 +325,8 @@ def test_no_record_is_written_before_the_grant() -> None:
     for _ in range(5):
         play.actor.poll()
     assert not play.only.serve()
-    assert play.actor.is_between_fragments
+    assert not play.group.is_waiting
+    assert not play.only.recorder.is_ready
 
 
 def test_grant_is_good_for_one_fragment() -> None:
@@ -409,24 +410,71 @@ def test_many_episodes_are_news_and_fill_no_more_than_a_report_holds() -> None:
     assert not play.actor.has_news
 
 
-def test_saved_group_goes_on_with_the_same_fragment() -> None:
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_group_that_was_saved_after_any_step_goes_on_with_the_same_fragments(steps: int) -> None:
     settings = {"recurrent": True, "records": 5, "burn_in": 2}
-    whole = Play(one_copy(Script(7)), default=settings)
-    whole.run(6)
-    saved = Play(one_copy(Script(7)), default=settings | {"strict": True})
-    saved.actor.poll()
-    saved.only.grant(0)
-    saved.run(3)
-    state = saved.actor.save_state()
-    other = Play(one_copy(Script(7)), default=settings)
-    other.actor.load_state(state)
-    other.only.served, other.only.state = 3, saved.only.state
-    other.run(3)
-    expected = whole.only.blocks[1]
-    (block,) = other.only.blocks
-    assert block.header[BlockHeader.SEQUENCE] == 1
-    for name, array in expected.fields.items():
-        np.testing.assert_array_equal(block[name], array, err_msg=name)
+    whole, saved, other = (Play(one_copy(Script(7)), default=settings) for _ in range(3))
+    whole.run(12)
+    saved.run(steps)
+    resume(saved, other)
+    other.run(12 - steps)
+    same_blocks(whole, saved, other)
+
+
+@pytest.mark.parametrize("moves", range(0, 36))
+def test_group_that_was_saved_while_it_waits_for_anything_goes_on_with_the_same_fragments(moves: int) -> None:
+    settings = {"recurrent": True, "records": 6, "chunks": 2, "strict": True}
+    whole, saved, other = (Play(one_copy(Script(7)), default=settings) for _ in range(3))
+    for number in range(80):
+        move(whole, number)
+        if number == moves:
+            resume(saved, other)
+        move(saved if number < moves else other, number)
+    same_blocks(whole, saved, other)
+
+
+def move(play: Play, number: int) -> None:
+    """Actor, server and trainer in turn."""
+    match number % 4:
+        case 0:
+            play.actor.poll()
+        case 1:
+            play.only.grant(version=3)
+        case 2:
+            play.only.serve()
+        case 3:
+            play.only.collect()
+
+
+def resume(saved: Play, other: Play) -> None:
+    """Lets the other play, and its server, go on from the state of the first."""
+    other.transport.load_state(saved.transport.save_state())
+    other.actor.load_state(saved.actor.save_state())
+    other.only.served, other.only.state = saved.only.served, saved.only.state
+
+
+def same_blocks(whole: Play, saved: Play, other: Play) -> None:
+    found = [*saved.only.blocks, *other.only.blocks]
+    assert len(found) == len(whole.only.blocks) > 1
+    for block, expected in zip(found, whole.only.blocks, strict=True):
+        assert block.header == expected.header
+        for name, array in expected.fields.items():
+            np.testing.assert_array_equal(block[name], array, err_msg=name)
+
+
+def test_fragment_that_is_open_begins_anew_with_new_episodes_and_drops_the_reply_on_its_way() -> None:
+    play = Play(one_copy(Script(9), Script(20)), default={"records": 4, "strict": True})
+    play.actor.poll()
+    play.only.grant(5)
+    play.run(2)
+    assert play.group.is_waiting
+    play.actor.start(1)
+    play.run(4)
+    (block,) = play.only.blocks
+    assert times(block) == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)]
+    # The server had answered two requests, and then the one whose answer was dropped.
+    assert column(block["out.value"]) == [3, 4, 5, 6]
+    assert len(play.only.held) == 1, "the fragment went on with the grant that it had"
 
 
 def test_waiting_actor_polls_the_blocks_that_it_has_sent() -> None:

@@ -410,11 +410,13 @@ def test_mailbox_is_looked_at_a_few_times_a_second_however_often_ranks_report(tm
     assert not mail.exists()
 
 
-def test_command_says_which_checkpoint_is_written(tmp_path: Path) -> None:
+def test_coordinator_says_which_checkpoint_is_wanted_and_which_is_written(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, first_checkpoint=True)
-    assert run.update(1).written == 0
+    assert run.update(1).checkpoint == 1
+    assert (run.coordinator.checkpoint_asked, run.coordinator.checkpoint_written) == (1, 0)
     run.send_part(1, 1)
-    assert run.report(TRAINER).written == 1
+    run.report(TRAINER)
+    assert run.coordinator.checkpoint_written == 1
 
 
 def test_checkpoint_that_cannot_be_written_is_a_warning_and_training_goes_on(tmp_path: Path) -> None:

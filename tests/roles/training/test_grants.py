@@ -18,7 +18,7 @@ class Groups:
     """Groups (one per actor, addresses 0, 1, ...) that ask a lag_limiter; a batch is two blocks of four fragments."""
 
     def __init__(self, groups: int = 3, *, batch: int = 8, max_policy_lag: int = 0, version: int = 0) -> None:
-        transport = InProcessTransport()
+        transport = self.transport = InProcessTransport()
         asks = [Link(Stream.GRANT_REQUESTS, group, TRAINER) for group in range(groups)]
         answers = [Link(Stream.GRANTS, TRAINER, group) for group in range(groups)]
         self._asking: list[Outbox] = [transport.outbox(link, HEADER_ONLY, slots=1) for link in asks]
@@ -135,15 +135,33 @@ def test_dead_actor_that_had_asked_gets_no_grant() -> None:
     assert groups.lag_limiter.started == FRAGMENTS
 
 
-def test_order_of_asking_is_the_saved_one_after_a_resume() -> None:
-    before = Groups()
-    before.ask(2, 0, 1)
-    after = Groups(batch=4)
+def resumed(before: Groups) -> Groups:
+    """The same groups, in another run that goes on from the state."""
+    after = Groups()
+    after.transport.load_state(before.transport.save_state())
     after.lag_limiter.load_state(before.lag_limiter.save_state())
-    after.ask(0, 1)
-    assert after.granted(version=0) == {}
-    after.ask(2)
-    assert [list(after.granted(version)) for version in range(3)] == [[2], [0], [1]]
+    after.lag_limiter.listen()
+    return after
+
+
+def test_counts_and_the_order_of_asking_are_the_saved_ones_after_a_resume() -> None:
+    before = Groups()
+    before.ask(1)
+    before.granted(version=0)
+    before.ask(2, 0, 1)
+    after = resumed(before)
+    assert (after.lag_limiter.started, after.lag_limiter.asking) == (FRAGMENTS, 3)
+    assert [list(after.granted(version)) for version in range(3)] == [[2], [0, 1], []]
+
+
+def test_dead_actor_loses_after_a_resume_what_it_had_started_before() -> None:
+    before = Groups()
+    before.ask(0, 1)
+    before.granted(version=0)
+    before.lag_limiter.received(1)
+    after = resumed(before)
+    after.lag_limiter.forget([0, 1])
+    assert after.lag_limiter.lost == FRAGMENTS
 
 
 def test_group_that_must_not_wait_is_granted_beyond_the_limit_and_others_wait_longer() -> None:
@@ -158,15 +176,15 @@ def test_group_that_must_not_wait_is_granted_beyond_the_limit_and_others_wait_lo
     assert groups.granted(version=2) == {0: 2}
 
 
-def test_order_of_asking_is_saved_of_groups_that_hold_nothing() -> None:
-    # A group that held another policy's grant must get that again first, and those that did may have to wait for it.
+def test_grant_that_was_not_taken_yet_can_be_taken_after_a_resume() -> None:
     before = Groups()
     before.ask(2, held=Holding.EARLIER)
     before.ask(0, 1)
-    after = Groups()
-    after.lag_limiter.load_state(before.lag_limiter.save_state())
-    after.ask(1, 0)
-    assert list(after.granted(version=0)) == [0, 1]
+    before.lag_limiter.grant(0, 0, 0)
+    after = resumed(before)
+    # What a group holds is saved, too, so its turn is that of its asking.
+    assert list(after.granted(version=0)) == [0, 2]
+    assert after.lag_limiter.asking == 1
 
 
 def test_grants_never_exceed_what_the_version_allows_whatever_happens() -> None:

@@ -276,9 +276,9 @@ def test_trainers_use_batches_again_together_and_drop_together() -> None:
 
 
 def test_batch_with_uses_left_goes_on_in_a_trainer_that_took_its_state() -> None:
-    training, restored = Training(uses=3, holds=True, checkpoint_updates=1), Training(uses=3)
+    training, restored = Training(uses=3, pauses=True), Training(uses=3)
     full(training)
-    training.poll(60)
+    poll_until_it_pauses(training)
     assert training.trainer.version == 1
     restored.trainer.load_state(training.trainer.save_state())
     restored.poll(60)
@@ -402,19 +402,59 @@ def test_grants_stop_at_a_batch_until_it_is_trained() -> None:
     assert training.granted(1) == 1
 
 
-def test_serial_trainer_grants_nothing_while_a_checkpoint_is_due() -> None:
-    training = Training(strict=True, holds=True, checkpoint_updates=1)
+def poll_until_it_pauses(training: Training) -> None:
+    for _ in range(60):
+        training.trainer.poll()
+        if training.trainer.is_pausing:
+            return
+    raise AssertionError("no batch was used")
+
+
+def test_frozen_trainer_takes_nothing_and_grants_nothing_until_it_goes_on() -> None:
+    training = Training(strict=True, pauses=True)
     full(training)
-    training.poll()
+    poll_until_it_pauses(training)
+    training.trainer.freeze()
+    full(training, version=1)
     training.ask(0)
     training.poll()
     assert training.granted(0) is None
+    training.trainer.go_on()
+    training.poll(1)
+    assert training.granted(0) == 1
+    assert training.trainer.version == 1
+    training.poll()
+    assert training.trainer.version == 2
+
+
+def test_frozen_trainer_ends_the_update_that_is_under_way_begins_no_other_and_hands_over_its_part() -> None:
+    training = Training(pauses=True, uses=2)
+    full(training)
+    while not training.trainer.is_updating:
+        training.poll(1)
+    training.trainer.freeze()
+    training.poll()
+    assert (training.trainer.version, training.trainer.is_updating) == (1, False)
     training.obey(checkpoint=1)
     training.poll()
-    assert training.granted(0) is None
-    training.obey(checkpoint=1, written=1)
+    part = training.part()
+    assert part is not None
+    assert (part[0], part[1]["counters"]["updates"]) == (1, 1)
+    training.trainer.go_on()
     training.poll()
-    assert training.granted(0) == 1
+    assert training.trainer.version == 2
+
+
+def test_batch_that_is_gathered_goes_on_in_a_trainer_that_took_its_state() -> None:
+    training, restored = Training(), Training()
+    training.send(0)
+    training.poll()
+    restored.trainer.load_state(training.trainer.save_state())
+    restored.send(1)
+    restored.poll()
+    assert restored.trainer.version == 1
+    rewards = torch.from_numpy(np.concatenate([training.sent[0]["rewards"], restored.sent[0]["rewards"]], axis=1))
+    assert torch.equal(restored.algorithm.batches[0].rewards.flatten(), rewards.flatten(1).flatten())
 
 
 def test_stopping_trainer_grants_nothing() -> None:
@@ -749,9 +789,9 @@ def test_coordinator_that_does_not_answer_holds_up_training_for_a_tenth_of_the_t
     assert training.trainer.version == 2
 
 
-@pytest.mark.parametrize(("seconds", "holds"), [(0.5, False), (90.0, True)])
-def test_after_a_short_update_and_in_serial_runs_nobody_waits(seconds: float, holds: bool) -> None:
-    assert after_an_update(Clock(), seconds, holds=holds).trainer.version == 2
+@pytest.mark.parametrize(("seconds", "pauses"), [(0.5, False), (90.0, True)])
+def test_after_a_short_update_and_in_serial_runs_nobody_waits(seconds: float, pauses: bool) -> None:
+    assert after_an_update(Clock(), seconds, pauses=pauses).trainer.version == 2
 
 
 def test_update_moves_while_it_goes_on_and_a_trainer_that_waits_does_not() -> None:

@@ -140,7 +140,7 @@ class Training:
         room = [Staging(LAYOUT, BLOCKS, torch.device("cpu"), stream) for _ in range(1 + (queue or 1))]
         batches = Batches(room, uses=uses, max_policy_lag=max_policy_lag, queue=queue)
         chosen: dict[str, Any] = {
-            "policy": "default", "stop_steps": None, "stop_updates": None, "checkpoint_updates": None, "holds": False,
+            "policy": "default", "stop_steps": None, "stop_updates": None, "checkpoint_updates": None, "pauses": False,
         } | settings  # fmt: skip
         asks = [Link(Stream.GRANT_REQUESTS, actor, address) for actor in ACTORS]
         answers = [Link(Stream.GRANTS, address, actor) for actor in ACTORS]

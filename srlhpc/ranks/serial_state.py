@@ -1,0 +1,112 @@
+"""The state of a serial run beside the trainers' parts: every role, what is under way between them, the generators.
+
+What cannot be saved begins anew at each checkpoint, in the run that writes it as in one that goes on from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from srlhpc.comm.inproc import InProcessTransport
+from srlhpc.plan.layouts import block_layout, request_layout
+from srlhpc.plan.plan import Plan
+from srlhpc.ranks.global_generators import load_generators, save_generators
+from srlhpc.roles.acting.actor import Actor
+from srlhpc.roles.acting.evaluator import Evaluator
+from srlhpc.roles.coordinating.coordinator import Coordinator
+from srlhpc.roles.role import Role
+from srlhpc.roles.serving.policy_server import PolicyServer
+from srlhpc.roles.training.trainer import Trainer
+
+ARRANGEMENT = "arrangement"
+"""Says which plans the state fits."""
+LINKS = "links"
+"""Name of the links' state beside the roles in a checkpoint; older checkpoints have none."""
+GENERATORS = "generators"
+"""Name of the process's own generators beside the roles in a checkpoint."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SerialState:
+    """Saves and loads what a serial run consists of."""
+
+    plan: Plan
+    transport: InProcessTransport
+    actors: Sequence[Actor]
+    servers: Sequence[PolicyServer]
+    trainers: Sequence[Trainer]
+    evaluators: Sequence[Evaluator]
+    can_save: bool
+    """Whether the environments can be saved; else they begin new episodes at each checkpoint."""
+
+    @property
+    def roles(self) -> list[Role]:
+        """In the order of their turns."""
+        return [*self.actors, *self.servers, *self.trainers, *self.evaluators]
+
+    def save(self, coordinator: Coordinator) -> dict[str, Any]:
+        """Everything, as it is while the world stands still (see `lock_step`)."""
+        for evaluator in self.evaluators:
+            evaluator.start_over()
+        state: dict[str, Any] = {role.label: role.save_state() for role in (*self.roles, coordinator)}
+        state |= {LINKS: self.transport.save_state(), GENERATORS: save_generators()}
+        if not self.can_save:
+            for actor in self.actors:
+                actor.start(self.trainers[0].version)
+        return state | {ARRANGEMENT: arrangement(self.plan)}
+
+    def begin(self, restored: Mapping[str, Any] | None, coordinator: Coordinator) -> None:
+        """Goes on from the checkpoint's tree as far as it fits; else with new episodes."""
+        states: Mapping[str, Any] = (restored or {}).get("roles", {})
+        if restored is not None and not self._fits(states):
+            log.warning("the checkpoint's environments do not fit this run: it starts new episodes")
+            states = {}
+        self.transport.load_state(states.get(LINKS, {}))
+        for role in (*self.roles, coordinator):
+            if role.label in states:
+                role.load_state(states[role.label])
+        if GENERATORS in states:
+            load_generators(states[GENERATORS])
+        updates = int(restored["meta"]["updates"]) if restored is not None else 0
+        for actor in self.actors:
+            if not (self.can_save and actor.label in states):
+                actor.start(updates)
+
+    def _fits(self, states: Mapping[str, Any]) -> bool:
+        if LINKS in states:
+            return bool(states[ARRANGEMENT] == arrangement(self.plan))
+        if states.get(ARRANGEMENT) != _environments(self.plan):
+            return False
+        log.warning(
+            "the checkpoint is of an older srlhpc: what was under way when it was written is not in it, so this run "
+            "goes on well, but not bit for bit as the one before would have"
+        )
+        return True
+
+
+def arrangement(plan: Plan) -> str:
+    """Equal where the states of all roles and links fit: environments, roles, groups, layouts and batches."""
+    batches = {name: plan.spec.policies[name].batch.model_dump(mode="json") for name in plan.trained_policies}
+    return _digest([_environments(plan), batches])
+
+
+def _environments(plan: Plan) -> str:
+    """Equal where the states of environments and recorders fit that have nothing open."""
+    layouts = [
+        layout.digest
+        for seat in plan.seats
+        for layout in (block_layout(plan, seat.policy), request_layout(plan, seat.policy))
+    ]
+    environment = plan.spec.environment.model_dump(mode="json")
+    return _digest([environment, [role.label for role in plan.roles], len(plan.groups), layouts])
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
