@@ -18,7 +18,7 @@ from srlhpc.errors import UserError, counted
 from srlhpc.import_path import load_module
 from srlhpc.pictures.frames import Frames
 from srlhpc.pictures.video import film
-from srlhpc.plan.plan import Plan
+from srlhpc.plan.plan import Plan, Seat
 from srlhpc.plan.planner import make_plan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.policies.policy import Policy
@@ -71,7 +71,7 @@ def evaluate(
     seed_generators(seed_of(plan.spec.seed, "eval generators", seed))
     environment = module.build(plan.spec.environment, copies=copies, seed=seed, render=video is not None)
     torch.set_num_threads(1)
-    players = [Player(_policy(plan, seat.policy, tree, file), seat.kind, seat.agents, copies) for seat in plan.seats]
+    players = [_player(plan, seat, copies, tree, file) for seat in plan.seats]
     most_steps = max_episode_steps or plan.spec.evaluators.max_episode_steps
     line = line or ProgressLine(io.StringIO())
     try:
@@ -98,6 +98,12 @@ def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping
     if newest is None:
         raise UserError(f"run {paths.name} has no checkpoint yet; one is written after its first update")
     return newest.path, newest.tree
+
+
+def _player(plan: Plan, seat: Seat, copies: int, tree: Mapping[str, Any], file: Path) -> Player:
+    policy = _policy(plan, seat.policy, tree, file)
+    exploration = plan.spec.policies[seat.policy].algorithm.explore_in_evaluation()
+    return Player(policy, seat.kind, seat.agents, copies, exploration=exploration)
 
 
 def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Policy:

@@ -32,6 +32,8 @@ class ParameterHeader(IntEnum):
 
     VERSION = 2
     """In a pull the version that the subscriber has; in parameters that of the vector."""
+    STEPS = 3
+    """In parameters, the trained steps of the policy at that version."""
 
 
 PULL_LAYOUT = Layout.of(())
@@ -60,6 +62,7 @@ class ParameterSource:
 
     def __init__(self, size: int, pulls: Sequence[Inbox] = (), outboxes: Mapping[int, Outbox] | None = None) -> None:
         self.version = NO_VERSION
+        self.steps = 0
         self._size = size
         self._pulls = list(pulls)
         self._outboxes = dict(outboxes or {})
@@ -67,18 +70,19 @@ class ParameterSource:
         self._newest = _Buffer(np.zeros(size, np.float32))
         self._buffers = [self._newest]
 
-    def publish(self, version: int, write: Callable[[Vector], None]) -> bool:
+    def publish(self, version: int, write: Callable[[Vector], None], *, steps: int = 0) -> bool:
         """Makes a version the newest; false, and nothing happens, if it is not newer.
 
         Args:
             version: of the weights.
             write: fills the vector it is given.
+            steps: trained steps of the policy at that version, which schedules of acting follow.
         """
         if version <= self.version:
             return False
         buffer = self._free_buffer()
         write(buffer.vector)
-        self._newest, self.version = buffer, version
+        self._newest, self.version, self.steps = buffer, version, steps
         return True
 
     def poll(self) -> bool:
@@ -146,6 +150,7 @@ class ParameterSource:
         if message is None:
             return False
         message.header[ParameterHeader.VERSION] = self.version
+        message.header[ParameterHeader.STEPS] = self.steps
         message.fields["vector"][:] = self._newest.vector
         outbox.send(message)
         return True
@@ -165,6 +170,11 @@ class ParameterSubscription(ABC):
 
     @property
     @abstractmethod
+    def steps(self) -> int:
+        """Trained steps of the policy at that version."""
+
+    @property
+    @abstractmethod
     def vector(self) -> Vector:
         """The newest parameters that arrived; the same memory and numbers until the next `poll`."""
 
@@ -179,18 +189,22 @@ class LocalSubscription(ParameterSubscription):
     def __init__(self, source: ParameterSource) -> None:
         self._source = source
         self._buffer = source.borrow(None)
-        self._version = source.version
+        self._version, self._steps = source.version, source.steps
 
     def poll(self) -> bool:
         if self._source.version == self._version:
             return False
         self._buffer = self._source.borrow(self._buffer)
-        self._version = self._source.version
+        self._version, self._steps = self._source.version, self._source.steps
         return True
 
     @property
     def version(self) -> int:
         return self._version
+
+    @property
+    def steps(self) -> int:
+        return self._steps
 
     @property
     def vector(self) -> Vector:
@@ -216,7 +230,7 @@ class LinkSubscription(ParameterSubscription):
         self._parameters = parameters
         self._is_waiting = False
         self._is_closed = False
-        self._version = NO_VERSION
+        self._version, self._steps = NO_VERSION, 0
         self._vector: Vector = np.zeros(size, np.float32)
         self._held: Message | None = None
 
@@ -237,6 +251,10 @@ class LinkSubscription(ParameterSubscription):
         return self._version
 
     @property
+    def steps(self) -> int:
+        return self._steps
+
+    @property
     def vector(self) -> Vector:
         return self._vector
 
@@ -249,6 +267,7 @@ class LinkSubscription(ParameterSubscription):
             self._parameters.release(self._held)
         self._held = message
         self._version = int(message.header[ParameterHeader.VERSION])
+        self._steps = int(message.header[ParameterHeader.STEPS])
         self._vector = message.fields["vector"]
 
     def _pull(self) -> None:

@@ -8,7 +8,7 @@
 | GRANT_REQUESTS | actor | sink | header: group, what it holds | GRANTS | the grant, before it starts a fragment (only where the lag is limited), and only if all that it holds comes before in the order of policies (`comm/acquisition.py`) | an update, or fragments that were dropped; at once if it must not wait | parked at the sink |
 | GRANTS | sink | actor | header: needs_version | none | nothing | - | - |
 | PULLS | subscriber | policy's first trainer | header: have version | PARAMETERS | nothing: it goes on with what it has | - | one outstanding per subscriber |
-| PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector, version | none | nothing | - | newest wins, versions may be skipped |
+| PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector of what acts, version, trained steps | none | nothing | - | newest wins, versions may be skipped |
 | REPORTS | rank | coordinator | JSON `Report`: counters, events, done, how long nothing has moved, who waits for what | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death, unless the rank's pulse shows that it computes |
 | COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit, relief, stacks | none | nothing | - | the next one says the same again |
 | PARTS | policy's first trainer | coordinator | bytes of an encoded tree, in chunks | none | nothing; what finds no slot is copied and waits; the next part waits until it has left | the coordinator taking the chunks | an incomplete checkpoint is never written |

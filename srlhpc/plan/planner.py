@@ -11,6 +11,7 @@ from srlhpc.comm.acquisition import must_not_wait
 from srlhpc.environment import Spaces
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.contract_check import check_contract, check_fields
+from srlhpc.plan.exploration import check_exploration, columns, exploration_notes
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.layouts import block_layout, policy_shapes, request_layout
 from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan, Seat
@@ -36,19 +37,11 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     """
     seats = tuple(_seats(spec, spaces))
     plan = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
-    plan = replace(plan, notes=(*_notes(spec, serial), *_lag_notes(plan)))
+    plan = replace(plan, notes=(*_notes(spec, serial), *_lag_notes(plan), *exploration_notes(plan)))
     for policy in plan.trained_policies:
         _check_batch(plan, policy)
     for seat in seats:
-        check_contract(f"policies.{seat.policy}", spec.policies[seat.policy], spaces.kind(seat.kind))
-        try:
-            spec.policies[seat.policy].network.check(spaces.kind(seat.kind))
-        except UserError as error:
-            raise UserError(f"policies.{seat.policy}.network: {error}") from None
-        check_fields(
-            f"policies.{seat.policy}", spec.policies[seat.policy].algorithm.kind, policy_shapes(plan, seat.policy)
-        )
-        _check_message_sizes(plan, seat.policy)
+        _check_policy(plan, seat)
     for policy in plan.trained_policies:
         _check_feedback(plan, policy)
     return plan
@@ -176,6 +169,19 @@ def _check_feedback(plan: Plan, policy: str) -> None:
             f"policies.{policy}.algorithm: {algorithm.kind} gives feedback on the rows of a batch, such as priorities, "
             "but every batch is made of fresh blocks, which are not drawn by it; choose an algorithm that gives none"
         )
+
+
+def _check_policy(plan: Plan, seat: Seat) -> None:
+    """Whether network, learning rule and agents of a policy fit each other."""
+    where, policy, kind = f"policies.{seat.policy}", plan.spec.policies[seat.policy], plan.spaces.kind(seat.kind)
+    check_contract(where, policy, kind)
+    check_exploration(where, policy.algorithm, columns(plan, seat.policy))
+    try:
+        policy.network.check(kind)
+    except UserError as error:
+        raise UserError(f"{where}.network: {error}") from None
+    check_fields(where, policy.algorithm.kind, policy_shapes(plan, seat.policy))
+    _check_message_sizes(plan, seat.policy)
 
 
 def _check_batch(plan: Plan, policy: str) -> None:

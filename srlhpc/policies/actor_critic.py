@@ -16,7 +16,7 @@ from srlhpc.policies.layers.heads import PolicyHead, Scale, ValueHead
 from srlhpc.policies.layers.observations import Encoder, running_moments
 from srlhpc.policies.layers.recurrent import Memory
 from srlhpc.policies.layers.torsos import Torso
-from srlhpc.policies.policy import Acted, State
+from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, State
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import CRITICS
 
@@ -81,6 +81,7 @@ class ActorCritic(ActorCriticPolicy):
         *,
         action_masks: Tensor | None,
         generator: torch.Generator | None,
+        exploration: Exploration = NO_EXPLORATION,  # noqa: ARG002
     ) -> Acted:
         encoded = self.encoder(observations)
         features, new_state = _step(self.torso(encoded), self.memory, state, first)

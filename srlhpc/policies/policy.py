@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,11 @@ from srlhpc.environment import Kind
 
 State = Mapping[str, Tensor]
 """Recurrent state: name to `[N, ...]`; empty without memory."""
+
+Exploration = Mapping[str, Tensor]
+"""What a rule says of the exploration of each row: name to float32 `[N]`; empty for rules that say nothing of it."""
+
+NO_EXPLORATION: Exploration = MappingProxyType({})
 
 
 class Acted(NamedTuple):
@@ -52,6 +58,7 @@ class Policy(nn.Module, ABC):
         *,
         action_masks: Tensor | None,
         generator: torch.Generator | None,
+        exploration: Exploration = NO_EXPLORATION,
     ) -> Acted:
         """Draws one action per row (the most probable one if `generator` is None). No gradients.
 
@@ -61,6 +68,7 @@ class Policy(nn.Module, ABC):
             first: bool `[N]`.
             action_masks: bool `[N, mask_size]`, or None.
             generator: randomness; None takes the mode.
+            exploration: what the rule's Settings (`explore`) say of each row.
         """
 
 

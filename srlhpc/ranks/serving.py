@@ -21,6 +21,7 @@ from srlhpc.comm.parameters import (
     parameter_layout,
 )
 from srlhpc.import_path import load_module
+from srlhpc.plan.exploration import acting_exploration
 from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.seeds import seed_of
@@ -83,6 +84,7 @@ class Serving:
             device=device,
             autocast=autocast_dtype(plan),
             generator=generator,
+            explore=acting_exploration(plan, name, [group for _, group in plan.groups_served(role, name)]),
         )
 
     def evaluator(self, role: RolePlan) -> Evaluator:
@@ -96,7 +98,8 @@ class Serving:
         for seat in plan.seats:
             policy = build_policy(plan, seat.policy)
             copies, autocast = spec.evaluators.environments, autocast_dtype(plan)
-            players[seat.policy] = Player(policy, seat.kind, seat.agents, copies, autocast)
+            exploration = spec.policies[seat.policy].algorithm.explore_in_evaluation()
+            players[seat.policy] = Player(policy, seat.kind, seat.agents, copies, autocast, exploration)
             subscription = self._subscription(seat.policy, role, vector_size(policy))
             if subscription is not None:
                 subscriptions[seat.policy] = subscription

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny
 
-from srlhpc.environment import ArraySpec, Kind, Spaces
+from srlhpc.environment import ArraySpec, FloatArray, Kind, Spaces
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.specs.contracts import ACTOR_CRITIC, Needs, Offer
@@ -131,6 +133,23 @@ class AlgorithmSettings(Spec):
             f"algorithm {self.kind} does not say which networks it trains; its Settings must define "
             "`needs(kind)`, which returns a srlhpc.specs.contracts.Needs"
         )
+
+    def explore(self, columns: NDArray[np.int64], total: int, steps: int) -> Mapping[str, FloatArray]:  # noqa: ARG002
+        """How acting explores in training: name to float32 `[len(columns)]`, one number for each column.
+
+        A pure function, so that policy servers work it out alone, and equally after a resume. A column is an agent of
+        one environment of one group.
+
+        Args:
+            columns: numbers of some columns in the plan, from 0.
+            total: columns of the policy in the plan.
+            steps: trained steps of the policy so far.
+        """
+        return {}
+
+    def explore_in_evaluation(self) -> Mapping[str, float]:
+        """The same numbers for whoever acts without being trained: evaluators, `srlhpc eval` and frozen policies."""
+        return {}
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         """Raises UserError if the algorithm cannot learn from such batches with such a network."""

@@ -65,9 +65,10 @@ def test_pull_is_parked_until_something_is_published() -> None:
     network = Network()
     network.poll(1, 2)
     assert network.subscribers[1].version == NO_VERSION
-    network.source.publish(0, filled(7))
+    network.source.publish(0, filled(7), steps=64)
     network.poll(1)
     assert network.subscribers[1].version == 0
+    assert network.subscribers[1].steps == 64
     assert network.subscribers[1].vector.tolist() == [7.0] * SIZE
 
 
@@ -183,8 +184,9 @@ def test_local_subscription_reads_the_source_without_a_copy() -> None:
     assert not local.poll()
     assert local.version == NO_VERSION
     written: list[Vector] = []
-    source.publish(0, written.append)
+    source.publish(0, written.append, steps=64)
     assert local.poll()
+    assert local.steps == 64
     assert np.shares_memory(local.vector, written[0])
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from srlhpc.environment import ArraySpec, Discrete, Kind
 from srlhpc.policies.contracts import ActorCriticPolicy, Evaluated
-from srlhpc.policies.policy import Acted, State
+from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, State
 
 KIND = Kind("agent", ("a", "b"), {"obs": ArraySpec((1,), "float32")}, Discrete(100))
 
@@ -35,6 +35,7 @@ class CountingPolicy(ActorCriticPolicy):
         *,
         action_masks: Tensor | None,
         generator: torch.Generator | None,
+        exploration: Exploration = NO_EXPLORATION,  # noqa: ARG002
     ) -> Acted:
         rows = len(first)
         self.batches.append(rows)

@@ -11,7 +11,7 @@ from srlhpc.environment import Kind
 from srlhpc.policies.layers.heads import PolicyHead, ValueHead
 from srlhpc.policies.layers.observations import ObservationEncoder
 from srlhpc.policies.layers.torsos import MlpTorso
-from srlhpc.policies.policy import Acted, Policy, State
+from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy, State
 from srlhpc.rl.distributions import Distribution
 from srlhpc.specs.experiment import NormalizeSpec
 
@@ -43,6 +43,7 @@ class Actor(Policy):
         *,
         action_masks: Tensor | None,
         generator: torch.Generator | None,
+        exploration: Exploration = NO_EXPLORATION,  # noqa: ARG002
     ) -> Acted:
         distribution = self.distribution(observations, action_masks)
         actions = distribution.mode() if generator is None else distribution.sample(generator)

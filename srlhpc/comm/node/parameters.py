@@ -9,6 +9,7 @@ leader's count stands still for too long, the next living member leads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,18 @@ GONE = -1
 
 _LEADER = 0
 _SLOTS = 1
-"""First of the pairs (sequence, version + 1) of the vectors."""
-_BEATS = _SLOTS + 2 * VECTORS
+"""First of the triples (sequence, version + 1, trained steps) of the vectors."""
+_SLOT_ITEMS = 3
+_BEATS = _SLOTS + _SLOT_ITEMS * VECTORS
 _ALIGNMENT_ITEMS = 16
+
+
+class Stamp(NamedTuple):
+    """What is told with a vector."""
+
+    version: int
+    steps: int = 0
+    """Trained steps of the policy at that version."""
 
 
 class NodeMemory:
@@ -43,7 +53,7 @@ class NodeMemory:
         head = _head_items(members) * 8
         control = buffer[:head].view(np.int64)
         self._leader = control[_LEADER : _LEADER + 1]
-        self._slots = control[_SLOTS:_BEATS].reshape(VECTORS, 2)
+        self._slots = control[_SLOTS:_BEATS].reshape(VECTORS, _SLOT_ITEMS)
         self.beats: Counts = control[_BEATS : _BEATS + members]
         """One count per member; each writes its own."""
         stride = _vector_items(size)
@@ -68,7 +78,7 @@ class NodeMemory:
     def leader(self, place: int) -> None:
         self._leader[0] = place
 
-    def write(self, version: int, vector: Vector) -> None:
+    def write(self, stamp: Stamp, vector: Vector) -> None:
         """Puts a vector beside the newest one.
 
         A vector that a former leader left half written is not touched while there is another: that leader may only
@@ -80,24 +90,24 @@ class NodeMemory:
         self._slots[slot, 0] += 2 if self._slots[slot, 0] % 2 else 1
         self.fence()
         self._vectors[slot] = vector
-        self._slots[slot, 1] = version + 1
+        self._slots[slot, 1:] = stamp.version + 1, stamp.steps
         self.fence()
         self._slots[slot, 0] += 1
 
-    def read(self, newer_than: int, out: Vector) -> int | None:
-        """Copies the newest whole vector; its version, or None if there is none newer or it changed meanwhile.
+    def read(self, newer_than: int, out: Vector) -> Stamp | None:
+        """Copies the newest whole vector; its stamp, or None if there is none newer or it changed meanwhile.
 
         After None `out` is only to be trusted if nothing newer was there: give it a buffer that is not in use.
         """
         sequences = [int(sequence) for sequence in self._slots[:, 0]]
         self.fence()
-        versions = [int(stamp) - 1 for stamp in self._slots[:, 1]]
-        newest = max(range(VECTORS), key=lambda slot: (sequences[slot] % 2 == 0, versions[slot]))
-        if sequences[newest] % 2 or versions[newest] <= newer_than:
+        stamps = [Stamp(int(version) - 1, int(steps)) for _, version, steps in self._slots]
+        newest = max(range(VECTORS), key=lambda slot: (sequences[slot] % 2 == 0, stamps[slot].version))
+        if sequences[newest] % 2 or stamps[newest].version <= newer_than:
             return None
         out[:] = self._vectors[newest]
         self.fence()
-        return versions[newest] if int(self._slots[newest, 0]) == sequences[newest] else None
+        return stamps[newest] if int(self._slots[newest, 0]) == sequences[newest] else None
 
 
 class Succession:
@@ -154,7 +164,7 @@ class SharedSubscription(ParameterSubscription):
         self._place = place
         self._upstream = upstream
         self._succession = succession
-        self._version = NO_VERSION
+        self._stamp = Stamp(NO_VERSION)
         self._own = (np.zeros(size, np.float32), np.zeros(size, np.float32))
         self._vector: Vector = self._own[0]
         self._is_closed = False
@@ -173,7 +183,11 @@ class SharedSubscription(ParameterSubscription):
 
     @property
     def version(self) -> int:
-        return self._version
+        return self._stamp.version
+
+    @property
+    def steps(self) -> int:
+        return self._stamp.steps
 
     @property
     def vector(self) -> Vector:
@@ -192,18 +206,19 @@ class SharedSubscription(ParameterSubscription):
 
     def _pull(self) -> bool:
         """Only a member that led at its last poll already gets here: of two that took over at once, one has seen it."""
-        if not self._upstream.poll() or self._upstream.version <= self._version:
+        if not self._upstream.poll() or self._upstream.version <= self.version:
             return False
-        self._memory.write(self._upstream.version, self._upstream.vector)
-        self._version, self._vector = self._upstream.version, self._upstream.vector
+        stamp = Stamp(self._upstream.version, self._upstream.steps)
+        self._memory.write(stamp, self._upstream.vector)
+        self._stamp, self._vector = stamp, self._upstream.vector
         return True
 
     def _read(self) -> bool:
         spare = self._own[self._vector is self._own[0]]
-        version = self._memory.read(self._version, spare)
-        if version is None:
+        stamp = self._memory.read(self.version, spare)
+        if stamp is None:
             return False
-        self._version, self._vector = version, spare
+        self._stamp, self._vector = stamp, spare
         return True
 
 

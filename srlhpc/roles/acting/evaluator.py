@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,17 +30,35 @@ log = logging.getLogger(__name__)
 
 
 class Player:
-    """One policy that plays its agents of a group, with the most probable actions."""
+    """One policy that plays its agents of a group, with the most probable actions.
+
+    Of a rule that says how acting explores, the generator is seeded anew for each round.
+    """
 
     def __init__(
-        self, policy: Policy, kind: str, agents: Sequence[int], copies: int, autocast: torch.dtype | None = None
+        self,
+        policy: Policy,
+        kind: str,
+        agents: Sequence[int],
+        copies: int,
+        autocast: torch.dtype | None = None,
+        exploration: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
+        """`exploration` is what the rule's `explore_in_evaluation` says."""
         self.kind = kind
         self.policy = policy
         self._agents = list(agents)
         self._shape = (copies, len(self._agents))
         self._autocast = autocast
-        self._state = policy.initial_state(copies * len(self._agents))
+        rows = copies * len(self._agents)
+        self._state = policy.initial_state(rows)
+        self._exploration = {name: torch.full((rows,), value) for name, value in exploration.items()}
+        self._generator = torch.Generator() if exploration else None
+
+    def seed(self, seed: int) -> None:
+        """Begins a round: what it draws follows from the seed."""
+        if self._generator is not None:
+            self._generator.manual_seed(seed)
 
     def act(self, step: KindStep, actions: Array) -> None:
         """Writes actions for its agents into the kind's action array."""
@@ -54,7 +73,14 @@ class Player:
             torch.inference_mode(),
             torch.autocast("cpu", dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None),
         ):
-            acted = self.policy.act(observations, self._state, flat(step.first), action_masks=masks, generator=None)
+            acted = self.policy.act(
+                observations,
+                self._state,
+                flat(step.first),
+                action_masks=masks,
+                generator=self._generator,
+                exploration=self._exploration,
+            )
         self._state = acted.state
         actions[:, self._agents] = acted.actions.numpy().reshape(*self._shape, *acted.actions.shape[1:])
 
@@ -74,6 +100,8 @@ class Round:
         most_steps: float = math.inf,
     ) -> None:
         self._environment, self._players, self._most_steps = environment, players, most_steps
+        for place, player in enumerate(players):
+            player.seed(seed + place)
         share, rest = divmod(episodes, environment.copies)
         self._quota = np.array([share + (copy < rest) for copy in range(environment.copies)])
         self._taken = np.zeros(environment.copies, np.int64)

@@ -18,7 +18,7 @@ from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.data.blocks import ReplyHeader, RequestHeader
 from srlhpc.data.layout import Array
 from srlhpc.errors import counted
-from srlhpc.policies.policy import Acted, Policy, read_vector
+from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy, read_vector
 from srlhpc.roles.role import Role
 from srlhpc.roles.serving.device_rows import DeviceRows, rows_of
 from srlhpc.roles.time_use import TimeUse
@@ -39,6 +39,7 @@ class ServedPolicy:
         device: torch.device,
         autocast: torch.dtype | None,
         generator: torch.Generator,
+        explore: Callable[[int], Mapping[str, Array]] | None = None,
         way: DeviceRows | None = None,
     ) -> None:
         """Serves one policy.
@@ -53,6 +54,8 @@ class ServedPolicy:
             device: where the network runs.
             autocast: bfloat16 for the network's arithmetic, or None.
             generator: draws the actions.
+            explore: trained steps to what the rule says of the exploration of the rows of all groups, in the order of
+                `replies`: name to float32 `[groups x R]`. None: it says nothing.
             way: of rows to the device and back; None: the one that the device needs.
         """
         self.version = 0 if subscription is None else -1
@@ -62,6 +65,8 @@ class ServedPolicy:
         self._outputs = tuple(outputs)
         self._state = {name: tensor.to(device) for name, tensor in policy.initial_state(rows * len(replies)).items()}
         self._way = way or rows_of(device, rows * len(replies))
+        self._explore = explore
+        self._exploration = self._explored(0)
         self._waiting: list[Message] = []
         self._observation_keys = tuple(policy.kind.observations)
         self.rows_inferred = 0
@@ -74,8 +79,14 @@ class ServedPolicy:
             return False
         with self._way.computing():
             read_vector(self._policy, self._subscription.vector)
+            self._exploration = self._explored(self._subscription.steps)
         self.version = self._subscription.version
         return True
+
+    def _explored(self, steps: int) -> Exploration:
+        if self._explore is None:
+            return NO_EXPLORATION
+        return {name: torch.from_numpy(rows).to(self._device) for name, rows in self._explore(steps).items()}
 
     def serve(self) -> bool:
         """Acts at once for all requests that are here and whose version has come."""
@@ -105,17 +116,25 @@ class ServedPolicy:
 
         observations = {key: seen(f"obs.{key}") for key in self._observation_keys}
         masks = seen("action_masks") if self._policy.kind.has_action_masks else None
-        places = self._places(requests) if self._state else None
+        places = self._places(requests) if self._state or self._exploration else None
         if places is not None and alive is not None:
             places = places[alive]
         state = {name: tensor[places] for name, tensor in self._state.items()}
+        exploration = self._exploration and {name: rows[places] for name, rows in self._exploration.items()}
         with (
             torch.inference_mode(),
             torch.autocast(
                 self._device.type, dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None
             ),
         ):
-            acted = self._policy.act(observations, state, seen("first"), action_masks=masks, generator=self._generator)
+            acted = self._policy.act(
+                observations,
+                state,
+                seen("first"),
+                action_masks=masks,
+                generator=self._generator,
+                exploration=exploration,
+            )
             # Agents that are not in the game keep their state; `first` resets it when they appear again.
             for name, tensor in acted.state.items():
                 self._state[name][places] = tensor.to(self._state[name].dtype)

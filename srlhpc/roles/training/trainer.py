@@ -221,7 +221,8 @@ class Trainer(Role):
 
     def _publish(self) -> None:
         if self._publisher is not None:
-            self._publisher.publish(self.version, lambda vector: write_vector(self._policy, vector))
+            steps = self._totals.steps
+            self._publisher.publish(self.version, lambda vector: write_vector(self._policy, vector), steps=steps)
         self._batches.published()
 
     def _end(self) -> Generator[None]:

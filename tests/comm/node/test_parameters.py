@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srlhpc.comm.node.parameters import VECTORS, NodeMemory, SharedSubscription, Succession
+from srlhpc.comm.node.parameters import VECTORS, NodeMemory, SharedSubscription, Stamp, Succession
 from srlhpc.comm.parameters import NO_VERSION, ParameterSubscription, Vector
 from tests.comm.launching import run_ranks
 
@@ -43,6 +43,10 @@ class Upstream(ParameterSubscription):
     @property
     def version(self) -> int:
         return self.taken
+
+    @property
+    def steps(self) -> int:
+        return stamp(self.taken).steps
 
     @property
     def vector(self) -> Vector:
@@ -78,6 +82,11 @@ class Node:
             upstream.arrived = version
 
 
+def stamp(version: int) -> Stamp:
+    """Trained steps that tell which version they are of."""
+    return Stamp(version, 100 * version)
+
+
 def plain_memory() -> NodeMemory:
     buffer = np.zeros(NodeMemory.size_bytes(MEMBERS, SIZE), np.uint8)
     return NodeMemory(buffer, MEMBERS, SIZE, None)
@@ -89,6 +98,7 @@ def test_only_the_leader_asks_and_all_members_get_it() -> None:
     node.live(0, 1, 2)
     assert [upstream.polls > 0 for upstream in node.upstreams] == [True, False, False]
     assert [member.version for member in node.members] == [3, 3, 3]
+    assert [member.steps for member in node.members] == [300, 300, 300]
     assert node.members[2].vector.tolist() == [3.0] * SIZE
 
 
@@ -158,19 +168,19 @@ def test_vector_of_a_follower_stays_until_its_next_poll() -> None:
 def test_reader_refuses_a_vector_that_changes_while_it_is_read() -> None:
     buffer = np.zeros(NodeMemory.size_bytes(MEMBERS, SIZE), np.uint8)
     writer = NodeMemory(buffer, MEMBERS, SIZE, lambda: None)
-    writer.write(1, np.ones(SIZE, np.float32))
+    writer.write(stamp(1), np.ones(SIZE, np.float32))
     fences = 0
 
     def overtake() -> None:
         nonlocal fences
         fences += 1
         if fences == 2:
-            writer.write(2, np.full(SIZE, 2, np.float32))
-            writer.write(3, np.full(SIZE, 3, np.float32))
+            writer.write(stamp(2), np.full(SIZE, 2, np.float32))
+            writer.write(stamp(3), np.full(SIZE, 3, np.float32))
 
     reader, out = NodeMemory(buffer, MEMBERS, SIZE, overtake), np.zeros(SIZE, np.float32)
     assert reader.read(NO_VERSION, out) is None
-    assert reader.read(NO_VERSION, out) == 3
+    assert reader.read(NO_VERSION, out) == stamp(3)
     assert out.tolist() == [3.0] * SIZE
 
 
@@ -220,22 +230,22 @@ def whole(version: int) -> Vector:
 def test_reader_takes_no_old_vector_for_a_new_one_on_weak_memory(at: int, numbers_first: bool) -> None:
     memory = WeakMemory(numbers_first=numbers_first)
     writer = NodeMemory(memory.shared, MEMBERS, SIZE, None)
-    writer.write(1, whole(1))
-    writer.write(2, whole(2))
+    writer.write(stamp(1), whole(1))
+    writer.write(stamp(2), whole(2))
     fences = 0
 
     def meanwhile() -> None:
         nonlocal fences
         fences += 1
         if fences == at:
-            writer.write(3, whole(3))
+            writer.write(stamp(3), whole(3))
 
     reader, out = memory.reader(meanwhile), np.zeros(SIZE, np.float32)
     reader.fence()
     for _ in range(3):
-        version = reader.read(NO_VERSION, out)
-        assert version is None or out.tolist() == [version] * SIZE
-    assert version == 3
+        found = reader.read(NO_VERSION, out)
+        assert found is None or (out.tolist(), found) == ([found.version] * SIZE, stamp(found.version))
+    assert found == stamp(3)
 
 
 @pytest.mark.parametrize("numbers_first", [True, False], ids=["numbers first", "vectors first"])
@@ -245,14 +255,15 @@ def test_writer_shows_no_vector_before_it_is_whole_on_weak_memory(numbers_first:
 
     def look() -> None:
         out = np.zeros(SIZE, np.float32)
-        version = NodeMemory(memory.shared, MEMBERS, SIZE, None).read(NO_VERSION, out)
-        if version is not None:
-            assert out.tolist() == [version] * SIZE
-            seen.append(version)
+        found = NodeMemory(memory.shared, MEMBERS, SIZE, None).read(NO_VERSION, out)
+        if found is not None:
+            assert out.tolist() == [found.version] * SIZE
+            assert found == stamp(found.version)
+            seen.append(found.version)
 
     writer = memory.writer(look)
     for version in range(1, 6):
-        writer.write(version, whole(version))
+        writer.write(stamp(version), whole(version))
         writer.fence()
     assert seen == sorted(seen)
     assert seen[-1] == 5
@@ -280,7 +291,7 @@ def test_reader_sees_that_its_vector_is_overwritten_on_weak_memory(moments: int,
     memory = WeakMemory(numbers_first=numbers_first)
     strong = NodeMemory(memory.shared, MEMBERS, SIZE, None)
     for version in (1, 2, 3):
-        strong.write(version, whole(version))
+        strong.write(stamp(version), whole(version))
     left = moments
 
     def stop() -> None:
@@ -290,13 +301,13 @@ def test_reader_sees_that_its_vector_is_overwritten_on_weak_memory(moments: int,
             raise Killed
 
     def overtake() -> None:
-        strong.write(4, whole(4))
+        strong.write(stamp(4), whole(4))
         with suppress(Killed):
-            memory.writer(stop).write(5, whole(5))
+            memory.writer(stop).write(stamp(5), whole(5))
 
     out: Any = Late(overtake)
-    version = strong.read(NO_VERSION, out)
-    assert version is None or out.vector.tolist() == [version] * SIZE
+    found = strong.read(NO_VERSION, out)
+    assert found is None or (out.vector.tolist(), found) == ([found.version] * SIZE, stamp(found.version))
 
 
 def test_vector_left_half_written_is_never_read_nor_in_the_way() -> None:
@@ -310,14 +321,14 @@ def test_vector_left_half_written_is_never_read_nor_in_the_way() -> None:
 
     whole = NodeMemory(buffer, MEMBERS, SIZE, lambda: None)
     out = np.zeros(SIZE, np.float32)
-    whole.write(1, np.ones(SIZE, np.float32))
+    whole.write(stamp(1), np.ones(SIZE, np.float32))
     for _ in range(2):
         with pytest.raises(Killed):
-            NodeMemory(buffer, MEMBERS, SIZE, die_at_the_first).write(9, np.full(SIZE, 9, np.float32))
+            NodeMemory(buffer, MEMBERS, SIZE, die_at_the_first).write(stamp(9), np.full(SIZE, 9, np.float32))
     assert fences == 2
     for version in (10, 11, 12):
-        whole.write(version, np.full(SIZE, version, np.float32))
-        assert whole.read(NO_VERSION, out) == version
+        whole.write(stamp(version), np.full(SIZE, version, np.float32))
+        assert whole.read(NO_VERSION, out) == stamp(version)
         assert out.tolist() == [float(version)] * SIZE
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from srlhpc.comm.parameters import LocalSubscription, ParameterSource
@@ -74,6 +75,39 @@ def test_player_starts_its_state_over_with_each_episode() -> None:
         played.advance()
     by_time = {time: action for copy, _, time, _, action in world.received if copy == 1}
     assert by_time == {0: 0, 1: 1, 2: 2, 3: 3, 4: 3}
+
+
+class Drawing(CountingPolicy):
+    """Acts at random where it is told to explore."""
+
+    def __init__(self) -> None:
+        super().__init__(scripted_spaces({"agent": ("agent",)}).kinds[0], recurrent=False)
+        self.told: list[float] = []
+        self.drawn: list[int] = []
+
+    def act(self, observations: Any, state: Any, first: Any, *, exploration: Any, **rest: Any) -> Any:
+        self.told += exploration["epsilon"].tolist()
+        self.drawn += torch.randint(0, 1000, (1,), generator=rest["generator"]).tolist()
+        acted = super().act({"obs": observations["obs"][:, :1]}, state, first, **rest)
+        return acted._replace(actions=acted.actions.clamp(max=CHOICES - 1))
+
+
+def test_player_explores_as_the_rule_says_of_evaluation_and_draws_by_the_seed_of_the_round() -> None:
+    def drawn(player: Player, seed: int) -> list[int]:
+        policy = player.policy
+        assert isinstance(policy, Drawing)
+        policy.drawn.clear()
+        played = Round(environment(), [player], 3, seed=seed)
+        while not played.is_done:
+            played.advance()
+        return policy.drawn.copy()
+
+    player = Player(Drawing(), "agent", (0,), 2, exploration={"epsilon": 0.125})
+    first = drawn(player, 1)
+    assert drawn(player, 2) != first
+    assert drawn(player, 1) == first
+    assert isinstance(player.policy, Drawing)
+    assert set(player.policy.told) == {0.125}
 
 
 def test_players_act_for_their_own_agents() -> None:

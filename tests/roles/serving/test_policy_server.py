@@ -17,7 +17,7 @@ from srlhpc.comm.parameters import LocalSubscription, ParameterSource
 from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, reply_layout, request_layout
 from srlhpc.environment import ArraySpec
 from srlhpc.policies import mlp
-from srlhpc.policies.policy import Policy
+from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy
 from srlhpc.roles.serving.device_rows import DeviceRows, QueuedDeviceRows
 from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
 from srlhpc.specs.experiment import NormalizeSpec
@@ -47,6 +47,7 @@ class Served:
         way: DeviceRows | None = None,
         network: Network | None = None,
         device: str = "cpu",
+        explore: Callable[[int], dict[str, NDArray[np.float32]]] | None = None,
     ) -> None:
         transport = InProcessTransport()
         asks = [Link(Stream.REQUESTS, group, SERVER) for group in range(GROUPS)]
@@ -67,12 +68,13 @@ class Served:
             device=torch.device(device),
             autocast=None,
             generator=torch.Generator(device).manual_seed(seed),
+            explore=explore,
             way=way,
         )
         self.server = PolicyServer("policy_server-0", {"default": self.served})
 
-    def publish(self, version: int) -> None:
-        self.source.publish(version, _filled(version))
+    def publish(self, version: int, steps: int = 0) -> None:
+        self.source.publish(version, _filled(version), steps=steps)
 
     def ask(
         self, group: int, *, first: bool | NDArray[np.bool_] = False, obs: float = 0, alive: Any = True, **header: int
@@ -286,6 +288,48 @@ def test_saved_server_goes_on_with_the_same_states_and_the_same_draws() -> None:
         replies.append(must(served.answer(0)))
     assert replies[1]["actions"].tolist() == [[1, 1], [1, 1]]
     np.testing.assert_array_equal(replies[0]["out.value"], replies[1]["out.value"])
+
+
+class Exploring(CountingPolicy):
+    """Writes down what it is told of exploration."""
+
+    def __init__(self) -> None:
+        super().__init__(recurrent=False)
+        self.told: list[Exploration] = []
+
+    def act(self, *seen: Any, exploration: Exploration = NO_EXPLORATION, **keys: Any) -> Acted:
+        self.told.append(exploration)
+        return super().act(*seen, **keys)
+
+
+def exploring(**how: Any) -> tuple[Served, Exploring]:
+    policy = Exploring()
+    return Served(network=Network(policy, replace(SHAPES, state={})), **how), policy
+
+
+def test_every_row_acts_with_the_exploration_of_its_column_at_the_trained_steps() -> None:
+    def explore(steps: int) -> dict[str, NDArray[np.float32]]:
+        return {"epsilon": np.arange(GROUPS * E * A, dtype=np.float32) + steps}
+
+    served, policy = exploring(explore=explore)
+    served.publish(0, steps=100)
+    served.ask(2)
+    served.ask(0)
+    served.server.poll()
+    served.publish(1, steps=200)
+    served.ask(1, alive=np.array([[True, False], [False, True]]))
+    served.server.poll()
+    both, alive = (told["epsilon"].tolist() for told in policy.told)
+    assert sorted(both) == [100, 101, 102, 103, 108, 109, 110, 111]
+    assert alive == [204, 207]
+
+
+def test_rule_that_says_nothing_of_exploration_costs_nothing_a_batch() -> None:
+    served, policy = exploring()
+    served.publish(0)
+    served.ask(0)
+    served.server.poll()
+    assert policy.told[0] is NO_EXPLORATION
 
 
 def test_outputs_that_are_not_declared_stay_with_the_server() -> None:

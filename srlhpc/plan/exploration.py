@@ -1,0 +1,77 @@
+"""How the rows of policy servers explore: from the plan, the rule and the trained steps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from srlhpc.environment import FloatArray
+from srlhpc.errors import UserError, counted
+from srlhpc.plan.plan import Plan
+from srlhpc.specs.named_modules import AlgorithmSettings
+
+
+def group_columns(plan: Plan, policy: str) -> int:
+    """Columns of a policy in one group: its agents in all environments."""
+    return plan.spec.actors.environments * len(plan.seat(policy).agents)
+
+
+def columns(plan: Plan, policy: str) -> int:
+    """Columns of a policy in the whole run."""
+    return len(plan.groups) * group_columns(plan, policy)
+
+
+def acting_exploration(
+    plan: Plan, policy: str, groups: Sequence[int]
+) -> Callable[[int], Mapping[str, FloatArray]] | None:
+    """A function of the trained steps that gives the numbers of each column of the groups, one group after the other.
+
+    None for a rule that says nothing of exploration. A policy that nobody trains acts as in evaluation.
+    """
+    rule, rows = plan.spec.policies[policy].algorithm, group_columns(plan, policy)
+    in_evaluation, total = rule.explore_in_evaluation(), columns(plan, policy)
+    if not in_evaluation:
+        return None
+    numbers = (np.asarray(groups, np.int64)[:, None] * rows + np.arange(rows)).flatten()
+    if not plan.trainers(policy):
+        frozen = {name: np.full(len(numbers), value, np.float32) for name, value in in_evaluation.items()}
+        return lambda steps: frozen  # noqa: ARG005
+    return lambda steps: rule.explore(numbers, total, steps)
+
+
+def exploration_notes(plan: Plan) -> Iterator[str]:
+    """Which policies explore by the numbers of their columns, which change with the number of actors."""
+    for policy in plan.trained_policies:
+        if plan.spec.policies[policy].algorithm.explore_in_evaluation():
+            found = counted(columns(plan, policy), "column")
+            yield (
+                f"policies.{policy}: {found} (agents of all environments) explore, each by its number; another "
+                "actors.ranks, ring or environments numbers them anew"
+            )
+
+
+def check_exploration(where: str, rule: AlgorithmSettings, total: int) -> None:
+    """Refuses a rule whose functions of exploration do not fit each other.
+
+    Args:
+        where: name of the policy in the spec, for messages.
+        rule: its learning rule.
+        total: columns of the policy.
+
+    Raises:
+        UserError: names differ, or an array is not float32, one finite number for each column.
+    """
+    numbers = np.arange(min(total, 2), dtype=np.int64)
+    explored, in_evaluation = rule.explore(numbers, total, 0), rule.explore_in_evaluation()
+    if set(explored) != set(in_evaluation):
+        raise UserError(
+            f"{where}: algorithm {rule.kind} explores with {sorted(explored)} in training, but with "
+            f"{sorted(in_evaluation)} in evaluation; `explore` and `explore_in_evaluation` must have the same names"
+        )
+    for name, array in explored.items():
+        if array.dtype != np.float32 or array.shape != numbers.shape or not np.isfinite(array).all():
+            raise UserError(
+                f"{where}: algorithm {rule.kind} gives exploration '{name}' as {array.dtype} {list(array.shape)} "
+                f"{array.tolist()} for {len(numbers)} columns; `explore` must give one finite float32 for each"
+            )
