@@ -23,13 +23,13 @@ Stepper = Callable[[int], Any]
 ROWS = 512
 
 
-def random_actions(spaces: Spaces, copies: int) -> list[dict[str, np.ndarray]]:
+def random_actions(spaces: Spaces, num_environments: int) -> list[dict[str, np.ndarray]]:
     random = np.random.default_rng(0)
     rows = []
     for _ in range(ROWS):
         row: dict[str, np.ndarray] = {}
         for kind in spaces.kinds:
-            shape = (copies, len(kind.agents), *kind.actions.array.shape)
+            shape = (num_environments, len(kind.agents), *kind.actions.array.shape)
             if isinstance(kind.actions, Continuous):
                 row[kind.name] = random.uniform(-1, 1, shape).astype(np.float32)
             else:
@@ -38,39 +38,39 @@ def random_actions(spaces: Spaces, copies: int) -> list[dict[str, np.ndarray]]:
     return rows
 
 
-def behind_contract(settings: dict[str, Any], copies: int) -> Stepper:
+def behind_contract(settings: dict[str, Any], num_environments: int) -> Stepper:
     module = load_module(settings["factory"], "envs")
-    environment = module.build(module.Settings.model_validate(settings), copies, 1)
+    environment = module.build(module.Settings.model_validate(settings), num_environments, 1)
     environment.reset(1)
-    actions = random_actions(environment.spaces, copies)
+    actions = random_actions(environment.spaces, num_environments)
     return lambda t: environment.step(actions[t % ROWS])
 
 
-def raw_cartpole(copies: int) -> Stepper:
+def raw_cartpole(num_environments: int) -> Stepper:
     import gymnasium
 
-    vector = gymnasium.make_vec("CartPole-v1", num_envs=copies, vectorization_mode="vector_entry_point")
+    vector = gymnasium.make_vec("CartPole-v1", num_envs=num_environments, vectorization_mode="vector_entry_point")
     vector.reset(seed=1)
-    actions = np.random.default_rng(0).integers(2, size=(ROWS, copies))
+    actions = np.random.default_rng(0).integers(2, size=(ROWS, num_environments))
     return lambda t: vector.step(actions[t % ROWS])
 
 
-def raw_pong(copies: int) -> Stepper:
+def raw_pong(num_environments: int) -> Stepper:
     from ale_py.vector_env import AtariVectorEnv
 
-    vector = AtariVectorEnv("pong", copies, num_threads=1)
+    vector = AtariVectorEnv("pong", num_environments, num_threads=1)
     vector.reset(seed=1)
-    actions = np.random.default_rng(0).integers(6, size=(ROWS, copies))
+    actions = np.random.default_rng(0).integers(6, size=(ROWS, num_environments))
     return lambda t: vector.step(actions[t % ROWS])
 
 
-def raw_halfcheetah(copies: int) -> Stepper:
+def raw_halfcheetah(num_environments: int) -> Stepper:
     import gymnasium
 
-    simulators = [gymnasium.make("HalfCheetah-v5", disable_env_checker=True) for _ in range(copies)]
+    simulators = [gymnasium.make("HalfCheetah-v5", disable_env_checker=True) for _ in range(num_environments)]
     for simulator in simulators:
         simulator.reset(seed=1)
-    actions = np.random.default_rng(0).uniform(-1, 1, (ROWS, copies, 6)).astype(np.float32)
+    actions = np.random.default_rng(0).uniform(-1, 1, (ROWS, num_environments, 6)).astype(np.float32)
 
     def step(t: int) -> None:
         for simulator, action in zip(simulators, actions[t % ROWS], strict=True):
@@ -81,11 +81,11 @@ def raw_halfcheetah(copies: int) -> Stepper:
     return step
 
 
-def raw_simple_spread(copies: int) -> Stepper:
-    simulators = [importlib.import_module("mpe2.simple_spread_v3").parallel_env() for _ in range(copies)]
+def raw_simple_spread(num_environments: int) -> Stepper:
+    simulators = [importlib.import_module("mpe2.simple_spread_v3").parallel_env() for _ in range(num_environments)]
     for simulator in simulators:
         simulator.reset(seed=1)
-    choices = np.random.default_rng(0).integers(5, size=(ROWS, copies, 3))
+    choices = np.random.default_rng(0).integers(5, size=(ROWS, num_environments, 3))
     actions = [[dict(zip(simulators[0].agents, row, strict=True)) for row in step] for step in choices]
 
     def step(t: int) -> None:
@@ -120,17 +120,20 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}")
     parser.add_argument("--seconds", type=float, default=3.0)
     arguments = parser.parse_args()
-    print("| environment | copies | raw steps/CPU-s | adapter steps/CPU-s | simulator's share | us per vector step |")
+    print(
+        "| environment | in a group | raw steps/CPU-s | adapter steps/CPU-s | simulator's share | us per vector step |"
+    )
     print("|---|---|---|---|---|---|")
     for name in arguments.names or CASES:
-        raw_case, settings, copies = CASES[name]
-        raw, adapter = raw_case(copies), behind_contract(settings, copies)
+        raw_case, settings, num_environments = CASES[name]
+        raw, adapter = raw_case(num_environments), behind_contract(settings, num_environments)
         rounds = [
             (microseconds(raw, arguments.seconds / 5), microseconds(adapter, arguments.seconds / 5)) for _ in range(5)
         ]
         raw_us, adapter_us = (min(column) for column in zip(*rounds, strict=True))
         print(
-            f"| {name} | {copies} | {copies / raw_us * 1e6:,.0f} | {copies / adapter_us * 1e6:,.0f} "
+            f"| {name} | {num_environments} | {num_environments / raw_us * 1e6:,.0f} "
+            f"| {num_environments / adapter_us * 1e6:,.0f} "
             f"| {raw_us / adapter_us:.0%} | {raw_us:.1f} -> {adapter_us:.1f} |"
         )
 

@@ -3,7 +3,7 @@
 Physics alone is what MuJoCo needs for the same states: 15 substeps and one forward pass. Times are CPU time of one
 process; actions are uniformly random.
 
-    python benchmarks/hide_and_seek.py [--copies 16] [--steps 300] [--repeats 3]
+    python benchmarks/hide_and_seek.py [--environments 16] [--steps 300] [--repeats 3]
 """
 
 from __future__ import annotations
@@ -67,27 +67,29 @@ class Stopwatch:
         return call
 
 
-def ready(settings: dict[str, Any], copies: int, steps: int, seed: int) -> tuple[HideAndSeek, Array]:
+def ready(settings: dict[str, Any], num_environments: int, steps: int, seed: int) -> tuple[HideAndSeek, Array]:
     """An environment after some steps, and actions `[steps, E, A, 5]`."""
-    environment = HideAndSeek(Settings.model_validate({"factory": "hide_and_seek", **settings}), copies, 0, False)
+    environment = HideAndSeek(
+        Settings.model_validate({"factory": "hide_and_seek", **settings}), num_environments, 0, False
+    )
     environment.reset(seed)
     agents = len(environment.spaces.kinds[0].agents)
-    actions = np.random.default_rng(seed).integers(0, (11, 11, 11, 2, 2), (steps + 20, copies, agents, 5))
+    actions = np.random.default_rng(seed).integers(0, (11, 11, 11, 2, 2), (steps + 20, num_environments, agents, 5))
     for action in actions[:20]:
         environment.step({KIND: action})
     return environment, actions[20:]
 
 
-def play(settings: dict[str, Any], copies: int, steps: int, seed: int) -> float:
-    """Seconds of CPU time per copy and step."""
-    environment, actions = ready(settings, copies, steps, seed)
+def play(settings: dict[str, Any], num_environments: int, steps: int, seed: int) -> float:
+    """Seconds of CPU time per environment and step."""
+    environment, actions = ready(settings, num_environments, steps, seed)
     start = time.process_time()
     for action in actions:
         environment.step({KIND: action})
-    return (time.process_time() - start) / (steps * copies)
+    return (time.process_time() - start) / (steps * num_environments)
 
 
-def physics_alone(settings: dict[str, Any], copies: int, steps: int, seed: int) -> float:
+def physics_alone(settings: dict[str, Any], num_environments: int, steps: int, seed: int) -> float:
     """Seconds that MuJoCo needs for one step of the same play."""
     spent, whole_step = [0.0, 0], World.step
 
@@ -105,15 +107,15 @@ def physics_alone(settings: dict[str, Any], copies: int, steps: int, seed: int) 
 
     World.step = step  # type: ignore[method-assign]
     try:
-        play(settings, copies, steps, seed)
+        play(settings, num_environments, steps, seed)
     finally:
         World.step = whole_step  # type: ignore[method-assign]
     return spent[0] / spent[1]
 
 
-def profile(settings: dict[str, Any], copies: int, steps: int, seed: int) -> dict[str, float]:
-    """Seconds of each part per copy and step."""
-    environment, actions = ready(settings, copies, steps, seed)
+def profile(settings: dict[str, Any], num_environments: int, steps: int, seed: int) -> dict[str, float]:
+    """Seconds of each part per environment and step."""
+    environment, actions = ready(settings, num_environments, steps, seed)
     stopwatch, methods = Stopwatch(), {name: getattr(*place) for name, place in PARTS.items()}
     for name, (owner, method) in PARTS.items():
         setattr(owner, method, stopwatch.timed(name, methods[name]))
@@ -124,26 +126,26 @@ def profile(settings: dict[str, Any], copies: int, steps: int, seed: int) -> dic
     finally:
         for name, (owner, method) in PARTS.items():
             setattr(owner, method, methods[name])
-    return {name: seconds / (steps * copies) for name, seconds in stopwatch.seconds.items()}
+    return {name: seconds / (steps * num_environments) for name, seconds in stopwatch.seconds.items()}
 
 
 @click.command()
-@click.option("--copies", default=16, help="Copies of a group.")
+@click.option("--environments", default=16, help="Environments of a group.")
 @click.option("--steps", default=300, help="Steps of each measurement.")
 @click.option("--repeats", default=3, help="Measurements; the median is given.")
-def main(copies: int, steps: int, repeats: int) -> None:
-    print(f"{copies} copies, {steps} steps, median of {repeats}\n")
+def main(num_environments: int, steps: int, repeats: int) -> None:
+    print(f"{num_environments} environments, {steps} steps, median of {repeats}\n")
     print("| scenario | whole step, steps/s | physics alone, steps/s | share |\n|---|---|---|---|")
     for name, settings in CASES.items():
         pairs = [
-            (play(settings, copies, steps, seed), physics_alone(settings, copies, steps, seed))
+            (play(settings, num_environments, steps, seed), physics_alone(settings, num_environments, steps, seed))
             for seed in range(repeats)
         ]
         whole, physics = np.median(pairs, axis=0)
         share = np.median([alone / all_of_it for all_of_it, alone in pairs])
         print(f"| {name} | {1 / whole:,.0f} | {1 / physics:,.0f} | {share:.0%} |")
     for name in list(CASES)[:3]:
-        parts = profile(CASES[name], copies, steps, 0)
+        parts = profile(CASES[name], num_environments, steps, 0)
         print(f"\n{name}: {1e6 * sum(parts.values()):.0f} us a step")
         for part, seconds in sorted(parts.items(), key=lambda item: -item[1]):
             print(f"    {1e6 * seconds:7.1f} us  {part}")

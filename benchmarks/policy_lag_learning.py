@@ -37,7 +37,7 @@ class Heard(Environment):
 
     def __init__(self, inner: Environment) -> None:
         self._inner = inner
-        self.spaces, self.copies = inner.spaces, inner.copies
+        self.spaces, self.num_environments = inner.spaces, inner.num_environments
         self.returns: deque[float] = deque(maxlen=EPISODES_IN_MEAN)
 
     def reset(self, seed: int) -> Step:
@@ -74,7 +74,7 @@ def learn(name: str, lag: int, seed: int) -> dict[str, Any]:
         acting.load_state_dict(versions[0])
         made = collector.batch()
         finish(algorithm.update(made))
-        here = int(made.valid.unflatten(1, (environment.copies, -1)).any(2).sum())
+        here = int(made.valid.unflatten(1, (environment.num_environments, -1)).any(2).sum())
         steps += here
         mean = statistics.fmean(environment.returns) if environment.returns else 0.0
         area += here * mean

@@ -1,6 +1,6 @@
 """Gymnasium's action spaces as this package's: how actions of a policy become actions that a simulator takes.
 
-Letters: N actions, one a copy or agent.
+Letters: N actions, one per environment or agent.
 """
 
 from __future__ import annotations

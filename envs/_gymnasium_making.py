@@ -17,12 +17,12 @@ Wrapper = str | dict[str, dict[str, Any]]
 
 OTHER_KEYWORDS = {
     "id": "it is a setting of its own, environment.id",
-    "num_envs": "actors.environments says how many copies are stepped as one vector",
+    "num_envs": "actors.environments says how many environments are stepped as one vector",
     "vector_kwargs": "write arguments of a native vector into environment.kwargs themselves",
     "wrappers": "it is a setting of its own, environment.wrappers",
     "additional_wrappers": "write them as environment.wrappers",
     "order_enforce": "it is an argument of gymnasium.register",
-    "autoreset": "Gymnasium 1.0 removed it; srlhpc resets copies itself",
+    "autoreset": "Gymnasium 1.0 removed it; srlhpc resets environments itself",
     "apply_api_compatibility": "Gymnasium 1.0 removed it; wrap the environment in environment.wrappers",
 }
 """Words that belong elsewhere, and where; the environment's own arguments of these names are passed on all the same."""
@@ -39,7 +39,7 @@ class Recipe:
     kwargs: Mapping[str, Any]
     """Arguments of `gymnasium.make`, and `vectorization_mode` of `gymnasium.make_vec`."""
     wrappers: Sequence[Wrapper] = ()
-    """Around each copy, the innermost first."""
+    """Around each environment, the innermost first."""
     render: bool = False
     """Whether pictures are wanted."""
 
@@ -52,7 +52,7 @@ class Recipe:
         return self.kwargs.get("vectorization_mode") == "vector_entry_point"
 
     def simulator(self) -> Any:
-        """One copy.
+        """One environment.
 
         Raises:
             UserError: the id is not known, packages are missing, arguments do not fit, ...
@@ -100,8 +100,9 @@ class Recipe:
             )
         if (mode := self.kwargs.get("vectorization_mode")) not in (None, "sync", "vector_entry_point"):
             raise UserError(
-                f"environment.kwargs.vectorization_mode: is {mode!r}; it must be 'sync' (copies one after the other) "
-                "or 'vector_entry_point' (the environment's own vector); for more processes take more actors.ranks"
+                f"environment.kwargs.vectorization_mode: is {mode!r}; it must be 'sync' (one environment after "
+                "the other) or 'vector_entry_point' (the environment's own vector); for more processes take more "
+                "actors.ranks"
             )
 
     def _misfit(self, error: TypeError) -> Exception:

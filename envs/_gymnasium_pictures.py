@@ -13,7 +13,7 @@ def picture(simulator: Any, *, of_first: bool = False) -> Array | None:
     """What the simulator draws, whatever it is; None without render mode.
 
     Args:
-        simulator: one copy, or a vector of them.
+        simulator: one environment, or a vector of them.
         of_first: take the first of a vector's pictures. Otherwise a list is of those since the last call, of which the
             last is now.
     """

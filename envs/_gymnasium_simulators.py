@@ -1,4 +1,4 @@
-"""Gymnasium's environments as E copies that are reset and stepped together."""
+"""E environments of Gymnasium's that are reset and stepped together."""
 
 from __future__ import annotations
 
@@ -18,19 +18,31 @@ from srlhpc.environment import Array, BoolArray, KindStep
 
 
 class Vectorised:
-    """A simulator that steps all copies itself, with next-step auto-reset; arguments as of `Looped`."""
+    """A simulator that steps all environments itself, with next-step auto-reset; arguments as of `Looped`."""
 
     def __init__(
-        self, vector: Any, copies: int, observations: ObservationKeys, codec: ActionCodec, mask_in_observation: bool
+        self,
+        vector: Any,
+        num_environments: int,
+        observations: ObservationKeys,
+        codec: ActionCodec,
+        mask_in_observation: bool,
     ) -> None:
         from gymnasium.vector.utils import batch_space
 
-        self._vector, self._copies, self._observations, self._codec = vector, copies, observations, codec
+        self._vector, self._num_environments, self._observations, self._codec = (
+            vector,
+            num_environments,
+            observations,
+            codec,
+        )
         self._mask_in_observation = mask_in_observation
-        self._space = batch_space(vector.single_observation_space, copies)
+        self._space = batch_space(vector.single_observation_space, num_environments)
         self._check: ArrayCheck | None = None
         if observations.is_one_plain_array:
-            self._check = ArrayCheck(self._space, "the observation of all copies", observations.specs["obs"].dtype)
+            self._check = ArrayCheck(
+                self._space, "the observation of all environments", observations.specs["obs"].dtype
+            )
 
     def reset(self, seed: int, now: KindStep) -> None:
         observations, info = self._vector.reset(seed=seed)
@@ -39,9 +51,9 @@ class Vectorised:
 
     def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
         observations, rewards, terminated, truncated, info = self._vector.step(actions)
-        now.rewards[:, 0] = column(rewards, self._copies, "biuf", "rewards")
-        now.terminated[:, 0] = column(terminated, self._copies, "b", "terminated")
-        now.truncated[:, 0] = column(truncated, self._copies, "b", "truncated")
+        now.rewards[:, 0] = column(rewards, self._num_environments, "biuf", "rewards")
+        now.terminated[:, 0] = column(terminated, self._num_environments, "b", "terminated")
+        now.truncated[:, 0] = column(truncated, self._num_environments, "b", "truncated")
         if np.count_nonzero(ended):
             now.rewards[ended] = 0.0
             now.terminated[ended] = now.truncated[ended] = False
@@ -49,7 +61,7 @@ class Vectorised:
 
     def _observe(self, raw: Any, info: Any, now: KindStep) -> None:
         info = checked_info(info)
-        each: Iterable[Any] = (None,) * self._copies
+        each: Iterable[Any] = (None,) * self._num_environments
         if self._check is not None:
             now.observations["obs"][:, 0] = self._check(raw)
             if now.action_masks is None and MASK not in info:
@@ -59,15 +71,15 @@ class Vectorised:
 
             each = iterate(self._space, raw)
         waits = (now.terminated | now.truncated)[:, 0]
-        for copy, one in enumerate(each):
+        for env, one in enumerate(each):
             try:
                 if self._check is None:
-                    self._observations.write(one, now.observations, (copy, 0))
-                self._write_mask(copy, one, info, now, acts=not waits[copy])
+                    self._observations.write(one, now.observations, (env, 0))
+                self._write_mask(env, one, info, now, acts=not waits[env])
             except SimulatorError as error:
-                raise SimulatorError(f"copy {copy}: {error}") from None
+                raise SimulatorError(f"environment {env}: {error}") from None
 
-    def _write_mask(self, copy: int, one: Any, info: Mapping[str, Any], now: KindStep, *, acts: bool) -> None:
+    def _write_mask(self, env: int, one: Any, info: Mapping[str, Any], now: KindStep, *, acts: bool) -> None:
         if now.action_masks is None:
             if MASK in info:
                 raise unexpected_mask()
@@ -75,8 +87,8 @@ class Vectorised:
         if self._mask_in_observation:
             mask = one[MASK]
         else:
-            mask = info[MASK][copy] if MASK in info and _is_given(info, copy) else None
-        write_mask(mask, self._codec.space, now.action_masks[copy, 0], acts=acts)
+            mask = info[MASK][env] if MASK in info and _is_given(info, env) else None
+        write_mask(mask, self._codec.space, now.action_masks[env, 0], acts=acts)
 
     def render(self) -> Array | None:
         return picture(self._vector, of_first=True)
@@ -89,16 +101,16 @@ class Vectorised:
         self._vector.close()
 
 
-def _is_given(info: Mapping[str, Any], copy: int) -> bool:
-    """Whether this copy gave a mask, as Gymnasium's vectors say."""
-    return f"_{MASK}" not in info or bool(info[f"_{MASK}"][copy])
+def _is_given(info: Mapping[str, Any], env: int) -> bool:
+    """Whether this environment gave a mask, as Gymnasium's vectors say."""
+    return f"_{MASK}" not in info or bool(info[f"_{MASK}"][env])
 
 
 class Looped:
     """Simulators stepped one after the other.
 
     Args:
-        simulators: one for each copy.
+        simulators: one for each environment.
         observations: what they show.
         codec: what they take.
         mask_in_observation: whether observations are Dicts that hold the action mask.
@@ -118,13 +130,13 @@ class Looped:
 
     def reset(self, seed: int, now: KindStep) -> None:
         seeds = np.random.SeedSequence(seed).generate_state(len(self._simulators)).tolist()
-        for copy, simulator in enumerate(self._simulators):
-            raw, info = simulator.reset(seed=seeds[copy])
-            self._observe(copy, now, raw, info, acts=True)
+        for env, simulator in enumerate(self._simulators):
+            raw, info = simulator.reset(seed=seeds[env])
+            self._observe(env, now, raw, info, acts=True)
 
     def step(self, actions: Array, ended: BoolArray, now: KindStep) -> None:
         outcomes = []
-        for copy, (simulator, action, is_over) in enumerate(
+        for env, (simulator, action, is_over) in enumerate(
             zip(self._simulators, self._codec.one_by_one(actions), ended.tolist(), strict=True)
         ):
             if is_over:
@@ -135,21 +147,21 @@ class Looped:
                     raw, reward, terminated, truncated, info = simulator.step(action)
                 except ValueError as error:
                     raise of_step(error) from error
-                outcome = _outcome(copy, reward, terminated, truncated)
+                outcome = _outcome(env, reward, terminated, truncated)
             outcomes.append(outcome)
-            self._observe(copy, now, raw, info, acts=not (outcome[1] or outcome[2]))
+            self._observe(env, now, raw, info, acts=not (outcome[1] or outcome[2]))
         now.rewards[:, 0], now.terminated[:, 0], now.truncated[:, 0] = zip(*outcomes, strict=True)
 
-    def _observe(self, copy: int, now: KindStep, raw: Any, info: Any, *, acts: bool) -> None:
+    def _observe(self, env: int, now: KindStep, raw: Any, info: Any, *, acts: bool) -> None:
         try:
             info = checked_info(info)
-            self._observations.write(raw, now.observations, (copy, 0))
+            self._observations.write(raw, now.observations, (env, 0))
             if now.action_masks is not None:
-                write_mask(self._mask(raw, info), self._codec.space, now.action_masks[copy, 0], acts=acts)
+                write_mask(self._mask(raw, info), self._codec.space, now.action_masks[env, 0], acts=acts)
             elif MASK in info:
                 raise unexpected_mask()
         except SimulatorError as error:
-            raise SimulatorError(f"copy {copy}: {error}") from None
+            raise SimulatorError(f"environment {env}: {error}") from None
 
     def _mask(self, raw: Any, info: Mapping[str, Any]) -> Any:
         if not self._mask_in_observation:
@@ -170,8 +182,8 @@ class Looped:
             simulator.close()
 
 
-def _outcome(copy: int, reward: Any, terminated: Any, truncated: Any) -> tuple[Any, bool, bool]:
+def _outcome(env: int, reward: Any, terminated: Any, truncated: Any) -> tuple[Any, bool, bool]:
     try:
         return one_number(reward, "the reward"), one_flag(terminated, "terminated"), one_flag(truncated, "truncated")
     except SimulatorError as error:
-        raise SimulatorError(f"copy {copy}: {error}") from None
+        raise SimulatorError(f"environment {env}: {error}") from None

@@ -1,4 +1,4 @@
-"""Vectors that environments register themselves, where they mean what single copies mean."""
+"""Vectors that packages register themselves, where they mean what single environments mean."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ log = logging.getLogger(__name__)
 
 
 class _NotNative(Exception):
-    """Why copies cannot be stepped by the vector that an environment offers."""
+    """Why environments cannot be stepped by the vector that their package offers."""
 
 
-def native_vector(recipe: Recipe, first: Any, copies: int) -> Any:
-    """The native vector of `copies` copies of which `first` is one; None where copies must be stepped by turns.
+def native_vector(recipe: Recipe, first: Any, num_environments: int) -> Any:
+    """The native vector of `num_environments` environments of which `first` is one; None where environments must be
+    stepped by turns.
 
     It is used only where every argument means in it what it means in `gymnasium.make`.
 
@@ -26,18 +27,18 @@ def native_vector(recipe: Recipe, first: Any, copies: int) -> Any:
         UserError: it cannot be used, but `vectorization_mode` demands it.
     """
     try:
-        vector = _make(recipe, first.spec, copies)
+        vector = _make(recipe, first.spec, num_environments)
         _require(vector, _differs_by(vector, first))
     except _NotNative as reason:
         if recipe.demands_native:
             raise UserError(f"environment.kwargs.vectorization_mode: no native vector here: {reason}") from None
-        log.debug("%s: copies are stepped one after the other: %s", recipe.where, reason)
+        log.debug("%s: environments are stepped one after the other: %s", recipe.where, reason)
         return None
     return vector
 
 
-def vector_only(recipe: Recipe, copies: int) -> Any:
-    """The native vector of an environment that has no single copies; None if it has them, or is not known.
+def vector_only(recipe: Recipe, num_environments: int) -> Any:
+    """The native vector of an id that has no single environments; None if it has them, or is not known.
 
     Raises:
         UserError: it cannot be used.
@@ -52,12 +53,12 @@ def vector_only(recipe: Recipe, copies: int) -> Any:
     if spec is None or spec.entry_point is not None:
         return None
     try:
-        return _make(recipe, spec, copies)
+        return _make(recipe, spec, num_environments)
     except _NotNative as reason:
         raise UserError(f"{recipe.where} is registered as a vector only, which cannot be used: {reason}") from None
 
 
-def _make(recipe: Recipe, spec: Any, copies: int) -> Any:
+def _make(recipe: Recipe, spec: Any, num_environments: int) -> Any:
     import gymnasium
     from gymnasium.vector import AutoresetMode
 
@@ -67,7 +68,7 @@ def _make(recipe: Recipe, spec: Any, copies: int) -> Any:
     if arguments.get("max_episode_steps", 0) is None:
         del arguments["max_episode_steps"]
     try:
-        vector = gymnasium.make_vec(spec.id, copies, vectorization_mode="vector_entry_point", **arguments)
+        vector = gymnasium.make_vec(spec.id, num_environments, vectorization_mode="vector_entry_point", **arguments)
     except (TypeError, gymnasium.error.Error, ImportError) as error:
         raise _NotNative(f"it cannot be made: {error}") from error
     mode = vector.metadata.get("autoreset_mode")
@@ -84,9 +85,9 @@ def _check(recipe: Recipe, spec: Any) -> None:
     if spec is None or spec.vector_entry_point is None:
         raise _NotNative("the environment registers none")
     if spec.additional_wrappers or recipe.wrappers:
-        raise _NotNative("wrappers go around single copies")
+        raise _NotNative("wrappers go around single environments")
     if not recipe.kwargs.get("disable_env_checker", True):
-        raise _NotNative("the environment checker looks at single copies")
+        raise _NotNative("the environment checker looks at single environments")
     if recipe.kwargs.get("max_episode_steps") == -1:
         raise _NotNative("max_episode_steps is -1, and a vector counts its steps itself")
 
@@ -98,9 +99,9 @@ def _require(vector: Any, fault: str) -> None:
 
 
 def _differs_by(vector: Any, first: Any) -> str:
-    """What of the vector is not as in a single copy; "" for nothing."""
+    """What of the vector is not as in a single environment; "" for nothing."""
     if vector.single_observation_space != first.observation_space:
-        return f"it observes {vector.single_observation_space}, a single copy {first.observation_space}"
+        return f"it observes {vector.single_observation_space}, a single environment {first.observation_space}"
     if vector.single_action_space != first.action_space:
-        return f"its actions are {vector.single_action_space}, those of a single copy {first.action_space}"
+        return f"its actions are {vector.single_action_space}, those of a single environment {first.action_space}"
     return ""

@@ -29,7 +29,7 @@ class ArrayCheck:
     on them; whether they are finite is checked later, with all other numbers of a step.
 
     Args:
-        space: of one observation, or of those of several copies.
+        space: of one observation, or of those of several environments.
         name: what is observed, in messages.
         dtype: of the array that the observation is written to.
         always: whether wrong values would be written as others, whatever their dtype.

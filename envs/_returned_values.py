@@ -91,11 +91,13 @@ def one_flag(value: Any, name: str) -> bool:
     return bool(array.item())
 
 
-def column(values: Any, copies: int, kinds: str, name: str) -> Array:
-    """One value for each copy, as simulators that step all copies themselves return them."""
+def column(values: Any, num_environments: int, kinds: str, name: str) -> Array:
+    """One value for each environment, as simulators that step all environments themselves return them."""
     array = array_of(values, name)
-    if array.shape != (copies,) or array.dtype.kind not in kinds:
-        raise SimulatorError(f"{name} has shape {array.shape} {array.dtype}, expected one value for each of {copies}")
+    if array.shape != (num_environments,) or array.dtype.kind not in kinds:
+        raise SimulatorError(
+            f"{name} has shape {array.shape} {array.dtype}, expected one value for each of {num_environments}"
+        )
     return as_float32(array, name)
 
 

@@ -1,4 +1,4 @@
-"""The bookkeeping of E copies with one agent each: buffers, flags of the next-step auto-reset, episodes.
+"""The bookkeeping of E environments with one agent each: buffers, flags of the next-step auto-reset, episodes.
 
 An environment writes observations (and masks) to `now`, after a step also `now.rewards`, `now.terminated` and
 `now.truncated`, then returns `start()` or `finish()`.
@@ -39,28 +39,28 @@ def single_agent_spaces(
 
 
 class SingleAgentRecords:
-    """The current step of E copies.
+    """The current step of E environments.
 
     Attributes:
         now: buffers of the current step, overwritten by the next one.
-        ended: `[E]`, whether the last record ended the copy's episode: the record that starts now is invalid and the
-            next step resets the copy.
+        ended: `[E]`, whether the last record ended the environment's episode: the record that starts now is invalid and
+            the next step resets the environment.
     """
 
-    def __init__(self, spaces: Spaces, copies: int) -> None:
+    def __init__(self, spaces: Spaces, num_environments: int) -> None:
         kind = spaces.kinds[0]
-        self.now = empty_kind_step(kind, copies)
+        self.now = empty_kind_step(kind, num_environments)
         self.now.alive[:] = True
         self._kinds = {AGENT: self.now}
-        self.ended: BoolArray = np.zeros(copies, np.bool_)
+        self.ended: BoolArray = np.zeros(num_environments, np.bool_)
         # Views of one column, made once: making them costs as much as working on them.
         self._first, self._valid = self.now.first[:, 0], self.now.valid[:, 0]
         self._terminated, self._truncated = self.now.terminated[:, 0], self.now.truncated[:, 0]
-        self._was_valid: BoolArray = np.ones(copies, np.bool_)
-        self._episodes = EpisodeTracker(copies, kind.agents)
+        self._was_valid: BoolArray = np.ones(num_environments, np.bool_)
+        self._episodes = EpisodeTracker(num_environments, kind.agents)
 
     def start(self) -> Step:
-        """The step after a reset of all copies."""
+        """The step after a reset of all environments."""
         now = self.now
         now.rewards[:] = 0.0
         now.terminated[:] = now.truncated[:] = False

@@ -45,7 +45,7 @@ class Settings(EnvironmentSettings):
     """Frames after which a game is cut (truncated)."""
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
     """Makes the environment.
 
     Raises:
@@ -60,7 +60,7 @@ def build(settings: Settings, copies: int, seed: int, render: bool = False) -> E
         raise UserError(f"environment.game: there is no '{settings.game}'{did_you_mean(settings.game, games)}")
     vector = AtariVectorEnv(
         settings.game,
-        copies,
+        num_environments,
         num_threads=1,
         max_num_frames_per_episode=settings.max_frames,
         repeat_action_probability=settings.sticky_actions,
@@ -74,30 +74,30 @@ def build(settings: Settings, copies: int, seed: int, render: bool = False) -> E
         reward_clipping=False,
         use_fire_reset=True,
     )
-    return Atari(vector, settings, copies, render)
+    return Atari(vector, settings, num_environments, render)
 
 
 class Atari(Environment):
     """E games of one kind."""
 
-    def __init__(self, vector: Any, settings: Settings, copies: int, render: bool) -> None:
+    def __init__(self, vector: Any, settings: Settings, num_environments: int, render: bool) -> None:
         names = [action.name for action in vector.ale.get_action_set()]
         self.spaces = single_agent_spaces(
             {"obs": ArraySpec((STACK, SIDE, SIDE), "uint8")}, Discrete(len(names)), frames_per_step=FRAMES_PER_STEP
         )
-        self.copies = copies
+        self.num_environments = num_environments
         self._vector = vector
         self._draws = render
         self._clip = np.inf if settings.reward_clip is None else settings.reward_clip
         self._lives_count = settings.life_loss_terminates
         # What the record after a life loss plays: some games wait for FIRE before they go on.
         self._idle = names.index("FIRE") if self._lives_count and "FIRE" in names else 0
-        self._records = SingleAgentRecords(self.spaces, copies)
-        self._games = EpisodeTracker(copies, (AGENT,))
-        self._lives = np.zeros(copies, np.int32)
+        self._records = SingleAgentRecords(self.spaces, num_environments)
+        self._games = EpisodeTracker(num_environments, (AGENT,))
+        self._lives = np.zeros(num_environments, np.int32)
 
     def reset(self, seed: int) -> Step:
-        seeds = np.random.SeedSequence(seed).generate_state(self.copies) >> 1
+        seeds = np.random.SeedSequence(seed).generate_state(self.num_environments) >> 1
         observations, info = self._vector.reset(seed=seeds.astype(np.int32))
         self._records.now.observations["obs"][:, 0] = observations
         self._lives[:] = info["lives"]

@@ -1,7 +1,7 @@
 """Catch: a ball falls from a random column, a paddle on the bottom row moves left or right to be under it.
 
-The classic test of Mnih et al. 2014 ("Recurrent Models of Visual Attention", arXiv:1406.6247, section 4.2). All copies
-are stepped as one numpy vector.
+The classic test of Mnih et al. 2014 ("Recurrent Models of Visual Attention", arXiv:1406.6247, section 4.2). All
+environments are stepped as one numpy vector.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Settings(EnvironmentSettings):
         return single_agent_spaces({"obs": ArraySpec((self.rows * self.columns,), "float32")}, Discrete(3))
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
-    return Catch(settings, copies, seed, render)
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
+    return Catch(settings, num_environments, seed, render)
 
 
 class Catch(Environment):
@@ -41,22 +41,24 @@ class Catch(Environment):
     The reward comes with the step that brings the ball to the bottom row: 1 on the paddle, else -1.
     """
 
-    def __init__(self, settings: Settings, copies: int, seed: int, render: bool) -> None:
+    def __init__(self, settings: Settings, num_environments: int, seed: int, render: bool) -> None:
         self.spaces = settings.spaces()
-        self.copies = copies
+        self.num_environments = num_environments
         self._rows, self._columns = settings.rows, settings.columns
         self._draws = render
         self._random = np.random.default_rng(seed)
-        self._records = SingleAgentRecords(self.spaces, copies)
-        self._board: NDArray[np.float32] = self._records.now.observations["obs"].reshape(copies, self._rows, -1)
-        self._copy = np.arange(copies)
-        self._row = np.zeros(copies, np.int64)
-        self._column = np.zeros(copies, np.int64)
-        self._paddle = np.zeros(copies, np.int64)
+        self._records = SingleAgentRecords(self.spaces, num_environments)
+        self._board: NDArray[np.float32] = self._records.now.observations["obs"].reshape(
+            num_environments, self._rows, -1
+        )
+        self._all = np.arange(num_environments)
+        self._row = np.zeros(num_environments, np.int64)
+        self._column = np.zeros(num_environments, np.int64)
+        self._paddle = np.zeros(num_environments, np.int64)
 
     def reset(self, seed: int) -> Step:
         self._random = np.random.default_rng(seed)
-        self._restart(np.ones(self.copies, np.bool_))
+        self._restart(np.ones(self.num_environments, np.bool_))
         self._draw()
         return self._records.start()
 
@@ -79,8 +81,8 @@ class Catch(Environment):
 
     def _draw(self) -> None:
         self._board[:] = 0.0
-        self._board[self._copy, self._row, self._column] = 1.0
-        self._board[self._copy, -1, self._paddle] = 1.0
+        self._board[self._all, self._row, self._column] = 1.0
+        self._board[self._all, -1, self._paddle] = 1.0
 
     def save_state(self) -> SavedState:
         return {

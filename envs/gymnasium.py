@@ -1,7 +1,7 @@
-"""Any Gymnasium environment by its id: one agent, E copies in one process.
+"""Any Gymnasium environment by its id: one agent, E environments in one process.
 
 Where an environment registers a vector with next-step auto-reset and plain float observations, in which all arguments
-mean what they mean for one copy, that is used; else the copies are stepped one after the other.
+mean what they mean for one environment, that is used; else the environments are stepped one after the other.
 """
 
 from __future__ import annotations
@@ -45,28 +45,31 @@ class Settings(EnvironmentSettings):
     id: str
     """Registered id, for example `CartPole-v1`; `module:Name-v0` imports the module first."""
     kwargs: dict[str, Any] = {}
-    """Further arguments of `gymnasium.make`. `vectorization_mode: sync` steps the copies one after the other where the
-    environment has a vector of its own, `vector_entry_point` insists on that."""
+    """Further arguments of `gymnasium.make`. `vectorization_mode: sync` steps the environments one after the other
+    where the environment has a vector of its own, `vector_entry_point` insists on that."""
     wrappers: tuple[Wrapper, ...] = ()
-    """Wrappers around each copy, the innermost first: import paths, as `gymnasium.wrappers.FlattenObservation`, or
-    `{path: {argument: value}}`."""
+    """Wrappers around each environment, the innermost first: import paths, as `gymnasium.wrappers.FlattenObservation`,
+    or `{path: {argument: value}}`."""
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
     """Makes the environment.
 
     Raises:
         UserError: the id is not known, its packages are missing, or its spaces are not understood.
     """
-    return from_recipe(Recipe(settings.id, settings.kwargs, settings.wrappers, render), copies, seed)
+    return from_recipe(Recipe(settings.id, settings.kwargs, settings.wrappers, render), num_environments, seed)
 
 
-def from_recipe(recipe: Recipe, copies: int, seed: int) -> Environment:
-    """`copies` copies of a registered environment; errors as in `build`."""
-    if (vector := vector_only(recipe, copies)) is not None:
+def from_recipe(recipe: Recipe, num_environments: int, seed: int) -> Environment:
+    """`num_environments` environments of a registered id; errors as in `build`."""
+    if (vector := vector_only(recipe, num_environments)) is not None:
         understood = _understood(*declared_spaces(vector, recipe.where, "single_"), recipe.where)
         return _vectorised(
-            vector, copies, understood, masked=understood.is_masked_by(first_reset(vector, seed, recipe.where)[1])
+            vector,
+            num_environments,
+            understood,
+            masked=understood.is_masked_by(first_reset(vector, seed, recipe.where)[1]),
         )
     first = recipe.simulator()
     understood = _understood(*declared_spaces(first, recipe.where), recipe.where)
@@ -74,16 +77,16 @@ def from_recipe(recipe: Recipe, copies: int, seed: int) -> Environment:
     understood.observations.check(raw, recipe.where)
     # Other observations are no faster in a vector.
     may_be_native = understood.observations.is_one_plain_array or recipe.demands_native
-    vector = native_vector(recipe, first, copies) if may_be_native else None
+    vector = native_vector(recipe, first, num_environments) if may_be_native else None
     if vector is not None:
         masked = understood.is_masked_by(first_reset(vector, seed, recipe.where)[1])
         if masked or not understood.is_masked_by(info):
             first.close()
-            return _vectorised(vector, copies, understood, masked=masked)
+            return _vectorised(vector, num_environments, understood, masked=masked)
         vector.close()  # Its masks would be lost.
     masked = understood.mask_in_observation or has_masks([info], understood.codec.space, recipe.where)
-    simulators = [first, *(recipe.simulator() for _ in range(copies - 1))]
-    return GymnasiumEnvironment(Looped(simulators, *understood), understood, copies, masked=masked)
+    simulators = [first, *(recipe.simulator() for _ in range(num_environments - 1))]
+    return GymnasiumEnvironment(Looped(simulators, *understood), understood, num_environments, masked=masked)
 
 
 class _Understood(NamedTuple):
@@ -115,19 +118,23 @@ def _becomes_a_box(space: Any) -> bool:
         return False
 
 
-def _vectorised(vector: Any, copies: int, understood: _Understood, *, masked: bool) -> Environment:
-    return GymnasiumEnvironment(Vectorised(vector, copies, *understood), understood, copies, masked=masked)
+def _vectorised(vector: Any, num_environments: int, understood: _Understood, *, masked: bool) -> Environment:
+    return GymnasiumEnvironment(
+        Vectorised(vector, num_environments, *understood), understood, num_environments, masked=masked
+    )
 
 
 class GymnasiumEnvironment(Environment):
     """Single-agent simulators behind the contract."""
 
-    def __init__(self, simulators: Vectorised | Looped, understood: _Understood, copies: int, *, masked: bool) -> None:
+    def __init__(
+        self, simulators: Vectorised | Looped, understood: _Understood, num_environments: int, *, masked: bool
+    ) -> None:
         self._codec = understood.codec
         self.spaces = single_agent_spaces(understood.observations.specs, self._codec.space, has_action_masks=masked)
-        self.copies = copies
+        self.num_environments = num_environments
         self._simulators = simulators
-        self._records = SingleAgentRecords(self.spaces, copies)
+        self._records = SingleAgentRecords(self.spaces, num_environments)
 
     def reset(self, seed: int) -> Step:
         self._simulators.reset(seed, self._records.now)

@@ -21,10 +21,12 @@ class Settings(EnvironmentSettings):
     kwargs: dict[str, Any] = {}
     """Further arguments of `gymnasium.make`, for example `{exclude_current_positions_from_observation: false}`."""
     wrappers: tuple[Wrapper, ...] = ()
-    """Wrappers around each copy, as of the environment `gymnasium`."""
+    """Wrappers around each environment, as of the environment `gymnasium`."""
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
     """Makes the environment; raises UserError where the task is not known."""
     log_warnings()
-    return adapter.from_recipe(Recipe(settings.task, settings.kwargs, settings.wrappers, render), copies, seed)
+    return adapter.from_recipe(
+        Recipe(settings.task, settings.kwargs, settings.wrappers, render), num_environments, seed
+    )

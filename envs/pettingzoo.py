@@ -1,7 +1,7 @@
-"""Any PettingZoo parallel environment by import path: several agents, E copies stepped one after the other.
+"""Any PettingZoo parallel environment by import path: several agents, E environments stepped one after the other.
 
 Agents of equal spaces form a kind. Agents may leave (terminated or truncated, or just gone) and appear; when none is
-left, the copy's episode has ended.
+left, the environment's episode has ended.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Settings(EnvironmentSettings):
     """Arguments of that function."""
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
     """Makes the environment.
 
     Raises:
@@ -50,7 +50,7 @@ def build(settings: Settings, copies: int, seed: int, render: bool = False) -> E
     make = _find(settings.env)
     arguments = {**settings.kwargs, "render_mode": "rgb_array"} if render else settings.kwargs
     try:
-        simulators = [make(**arguments) for _ in range(copies)]
+        simulators = [make(**arguments) for _ in range(num_environments)]
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
@@ -76,7 +76,7 @@ def _find(path: str) -> Callable[..., Any]:
 
 
 def from_simulators(simulators: Sequence[Any], seed: int, where: str) -> Environment:
-    """Copies of one environment as one; errors as in `build`."""
+    """Several environments as one; errors as in `build`."""
     parallels = [parallel_of(simulator, where) for simulator in simulators]
     return PettingZooEnvironment(parallels, teams_of(parallels[0], seed, where))
 
@@ -95,25 +95,25 @@ class PettingZooEnvironment(Environment):
 
     def __init__(self, simulators: Sequence[Parallel], teams: Sequence[Team]) -> None:
         self.spaces = Spaces(tuple(team.kind for team in teams))
-        self.copies = len(simulators)
+        self.num_environments = len(simulators)
         self._simulators = simulators
         self._teams = teams
-        self._now = {team.kind.name: empty_kind_step(team.kind, self.copies) for team in teams}
+        self._now = {team.kind.name: empty_kind_step(team.kind, self.num_environments) for team in teams}
         self._seats = {
             agent: _Seat(team, self._now[team.kind.name], index)
             for team in teams
             for index, agent in enumerate(team.kind.agents)
         }
         self._acting: list[list[str]] = [[] for _ in simulators]
-        """Agents whose record of a copy is valid now; none while the copy waits for its reset."""
-        self._ended: BoolArray = np.zeros(self.copies, np.bool_)
-        self._episodes = EpisodeTracker(self.copies, list(self._seats))
+        """Agents whose record of an environment is valid now; none while the environment waits for its reset."""
+        self._ended: BoolArray = np.zeros(self.num_environments, np.bool_)
+        self._episodes = EpisodeTracker(self.num_environments, list(self._seats))
 
     def reset(self, seed: int) -> Step:
-        seeds = np.random.SeedSequence(seed).generate_state(self.copies).tolist()
+        seeds = np.random.SeedSequence(seed).generate_state(self.num_environments).tolist()
         self._clear()
-        for copy, copy_seed in enumerate(seeds):
-            self._restart(copy, copy_seed)
+        for env, env_seed in enumerate(seeds):
+            self._restart(env, env_seed)
         self._ended[:] = False
         self._episodes.reset()
         return Step(self._now)
@@ -123,12 +123,12 @@ class PettingZooEnvironment(Environment):
         ended = self._ended.copy()
         valid = np.concatenate([now.valid for now in self._now.values()], axis=1)
         self._clear()
-        for copy, simulator in enumerate(self._simulators):
-            if ended[copy]:
-                self._restart(copy, None)
+        for env, simulator in enumerate(self._simulators):
+            if ended[env]:
+                self._restart(env, None)
             else:
-                self._play(copy, simulator, decoded)
-            self._ended[copy] = not self._acting[copy]
+                self._play(env, simulator, decoded)
+            self._ended[env] = not self._acting[env]
         rewards = np.concatenate([now.rewards for now in self._now.values()], axis=1)
         return Step(self._now, self._episodes.record(rewards, valid, self._ended))
 
@@ -137,7 +137,7 @@ class PettingZooEnvironment(Environment):
         if not valid.all():
             actions = actions.copy()
             actions[~valid] = team.codec.idle
-        rows = self.copies * len(team.kind.agents)
+        rows = self.num_environments * len(team.kind.agents)
         return team.codec.one_by_one(team.codec.decode(actions.reshape(rows, *actions.shape[2:])))
 
     def _clear(self) -> None:
@@ -146,59 +146,60 @@ class PettingZooEnvironment(Environment):
                 flags[:] = False
             now.rewards[:] = 0.0
 
-    def _restart(self, copy: int, seed: int | None) -> None:
-        simulator = self._simulators[copy]
-        with _naming(f"copy {copy}, reset"):
+    def _restart(self, env: int, seed: int | None) -> None:
+        simulator = self._simulators[env]
+        with _naming(f"environment {env}, reset"):
             observations, infos = simulator.reset(seed)
             agents = simulator.agents
             for agent in agents:
-                now, place = self._place(agent, copy)
+                now, place = self._place(agent, env)
                 now.first[place] = now.valid[place] = now.alive[place] = True
-            self._acting[copy] = agents
-            self._observe(copy, agents, observations, infos)
+            self._acting[env] = agents
+            self._observe(env, agents, observations, infos)
 
-    def _place(self, agent: str, copy: int) -> tuple[KindStep, tuple[int, int]]:
+    def _place(self, agent: str, env: int) -> tuple[KindStep, tuple[int, int]]:
         seat = self._seats[agent]
-        return seat.now, (copy, seat.index)
+        return seat.now, (env, seat.index)
 
-    def _play(self, copy: int, simulator: Parallel, decoded: Mapping[str, Sequence[Any]]) -> None:
-        acted = self._acting[copy]
+    def _play(self, env: int, simulator: Parallel, decoded: Mapping[str, Sequence[Any]]) -> None:
+        acted = self._acting[env]
         chosen = {}
         for agent in simulator.agents:
             seat = self._seats[agent]
             agents = seat.team.kind.agents
-            chosen[agent] = decoded[seat.team.kind.name][copy * len(agents) + seat.index]
-        with _naming(f"copy {copy}"):
+            chosen[agent] = decoded[seat.team.kind.name][env * len(agents) + seat.index]
+        with _naming(f"environment {env}"):
             observations, *brought, infos = simulator.step(chosen)
             outcomes = {agent: _outcome(agent, *brought) for agent in {*acted, *simulator.agents}}
             # Some environments leave agents in their list after the end of those.
             acting = [agent for agent in simulator.agents if not outcomes[agent].is_over]
-            self._write_ends(copy, acted, acting, outcomes)
-            self._acting[copy] = acting
-            self._observe(copy, {*acted, *acting}, observations, infos)
+            self._write_ends(env, acted, acting, outcomes)
+            self._acting[env] = acting
+            self._observe(env, {*acted, *acting}, observations, infos)
 
     def _write_ends(
-        self, copy: int, acted: Sequence[str], acting: Sequence[str], outcomes: Mapping[str, _Outcome]
+        self, env: int, acted: Sequence[str], acting: Sequence[str], outcomes: Mapping[str, _Outcome]
     ) -> None:
         for agent in acted:
-            now, place = self._place(agent, copy)
+            now, place = self._place(agent, env)
             now.rewards[place] = outcomes[agent].reward
             if agent not in acting:
                 # An agent that is gone without a word has left for good: nothing to bootstrap from.
                 is_cut = outcomes[agent].is_cut
                 (now.truncated if is_cut else now.terminated)[place] = True
-                # A cut one, as everyone at the end of the copy, is there for one more record: its value is asked for.
+                # A cut one, as everyone at the end of the environment, is there for one more record: its value is asked
+                # for.
                 now.alive[place] = is_cut or not acting
         for agent in acting:
-            now, place = self._place(agent, copy)
+            now, place = self._place(agent, env)
             now.first[place] = agent not in acted
             now.valid[place] = now.alive[place] = True
 
     def _observe(
-        self, copy: int, seen: Collection[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
+        self, env: int, seen: Collection[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
     ) -> None:
         for agent, seat in self._seats.items():
-            place = (copy, seat.index)
+            place = (env, seat.index)
             raw = observations.get(agent) if agent in seen else None
             try:
                 self._write_seen(seat, place, agent, raw)

@@ -1,6 +1,6 @@
 """Recall: a cue is shown once and asked for later; only a policy with memory does better than chance.
 
-All copies are stepped as one numpy vector.
+All environments are stepped as one numpy vector.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Settings(EnvironmentSettings):
         return single_agent_spaces({"obs": ArraySpec((self.choices + 1,), "float32")}, Discrete(self.choices))
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
-    return Recall(settings, copies, seed)
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
+    return Recall(settings, num_environments, seed)
 
 
 class Recall(Environment):
@@ -39,18 +39,18 @@ class Recall(Environment):
     The query step's action is rewarded with 1 if it equals the cue; all other rewards are 0.
     """
 
-    def __init__(self, settings: Settings, copies: int, seed: int) -> None:
+    def __init__(self, settings: Settings, num_environments: int, seed: int) -> None:
         self.spaces = settings.spaces()
-        self.copies = copies
+        self.num_environments = num_environments
         self._choices, self._query_step = settings.choices, settings.delay + 1
         self._random = np.random.default_rng(seed)
-        self._records = SingleAgentRecords(self.spaces, copies)
-        self._time = np.zeros(copies, np.int64)
-        self._cue = np.zeros(copies, np.int64)
+        self._records = SingleAgentRecords(self.spaces, num_environments)
+        self._time = np.zeros(num_environments, np.int64)
+        self._cue = np.zeros(num_environments, np.int64)
 
     def reset(self, seed: int) -> Step:
         self._random = np.random.default_rng(seed)
-        self._restart(np.ones(self.copies, np.bool_))
+        self._restart(np.ones(self.num_environments, np.bool_))
         self._show()
         return self._records.start()
 

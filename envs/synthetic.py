@@ -75,7 +75,7 @@ class Settings(EnvironmentSettings):
     """What it looks like and how long it takes."""
 
     step_seconds: NonNegativeFloat = 0.0
-    """Seconds that one step of one copy takes; the copies of a group are stepped one after the other."""
+    """Seconds that one step of one environment takes; the environments of a group are stepped one after the other."""
     work: Literal["cpu", "sleep"] = "cpu"
     """How a step spends its time: computing, or asleep as if the simulator ran elsewhere."""
     observation_shape: tuple[PositiveInt, ...] = (8,)
@@ -85,9 +85,10 @@ class Settings(EnvironmentSettings):
     actions: Actions = DiscreteActions()
     """What an agent can do."""
     agents: PositiveInt = 1
-    """Agents of one copy, all of one kind."""
+    """Agents of one environment, all of one kind."""
     episode_steps: PositiveInt = 200
-    """Steps of an episode, which is then cut off; a copy's first is shorter, so that copies do not end together."""
+    """Steps of an episode, which is then cut off; an environment's first is shorter, so that environments do not end
+    together."""
 
     def spaces(self) -> Spaces:
         names = (KIND,) if self.agents == 1 else tuple(f"{KIND}_{number}" for number in range(self.agents))
@@ -95,32 +96,32 @@ class Settings(EnvironmentSettings):
         return Spaces((Kind(KIND, names, seen, self.actions.space()),))
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
-    return Synthetic(settings, copies)
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
+    return Synthetic(settings, num_environments)
 
 
 class Synthetic(Environment):
     """Shows a few random frames in turn, drawn at the reset, so that showing one costs nothing."""
 
-    def __init__(self, settings: Settings, copies: int) -> None:
+    def __init__(self, settings: Settings, num_environments: int) -> None:
         self.spaces = settings.spaces()
-        self.copies = copies
+        self.num_environments = num_environments
         self._kind = self.spaces.kinds[0]
-        self._seconds, self._sleeps = settings.step_seconds * copies, settings.work == "sleep"
+        self._seconds, self._sleeps = settings.step_seconds * num_environments, settings.work == "sleep"
         self._episode_steps = settings.episode_steps
-        self._now = empty_kind_step(self._kind, copies)
+        self._now = empty_kind_step(self._kind, num_environments)
         self._now.alive[:] = True
         self._kinds = {KIND: self._now}
-        self._tracker = EpisodeTracker(copies, self._kind.agents)
-        self._time = np.zeros(copies, np.int64)
-        self._ended = np.zeros(copies, np.bool_)
+        self._tracker = EpisodeTracker(num_environments, self._kind.agents)
+        self._time = np.zeros(num_environments, np.int64)
+        self._ended = np.zeros(num_environments, np.bool_)
         self._frames: Array = np.zeros((1, *self._now.observations["obs"].shape))
         self._seed, self._frame = 0, 0
 
     def reset(self, seed: int) -> Step:
         self._draw_frames(seed)
         self._frame = 0
-        self._time[:] = np.arange(self.copies) * self._episode_steps // self.copies
+        self._time[:] = np.arange(self.num_environments) * self._episode_steps // self.num_environments
         self._ended[:] = False
         self._tracker.reset()
         self._now.rewards[:] = 0.0
@@ -158,7 +159,7 @@ class Synthetic(Environment):
 
     def _draw_frames(self, seed: int) -> None:
         spec = self._kind.observations["obs"]
-        shape = (self.copies, len(self._kind.agents), *spec.shape)
+        shape = (self.num_environments, len(self._kind.agents), *spec.shape)
         frames = max(2, min(_FRAMES, _FRAMES_BYTES // (int(np.prod(shape)) * np.dtype(spec.dtype).itemsize)))
         random = np.random.default_rng(seed)
         self._seed = seed

@@ -1,14 +1,14 @@
-"""The environment contract: E copies stepped as one vector, agents grouped in kinds.
+"""The environment contract: E environments stepped as one vector, agents grouped in kinds.
 
-Letters: E copies of a group, A agents of a kind (a fixed maximum), D action size.
+Letters: E environments of a group, A agents of a kind (a fixed maximum), D action size.
 
 Time: `reset` and `step` return what every agent sees *now* (observations, `first`, `valid`, `alive`, action masks)
 together with what its *last* action brought (rewards, `terminated`, `truncated`). A record t is
 (obs_t, action_t, reward_t, terminated_t, truncated_t, first_t, valid_t, alive_t): the first half is known before the
 action, the second half comes with the next step.
 
-Next-step auto-reset: when a copy's episode ends at record t, the observation of t + 1 is the episode's real last
-observation (for bootstrapping) and record t + 1 is invalid: its action is ignored, its reward is 0, both end flags
+Next-step auto-reset: when an environment's episode ends at record t, the observation of t + 1 is the episode's real
+last observation (for bootstrapping) and record t + 1 is invalid: its action is ignored, its reward is 0, both end flags
 are false, and it ends with the reset. Record t + 2 is the first of the next episode (`first` true).
 
     record        t-1     t      t+1        t+2
@@ -19,9 +19,10 @@ are false, and it ends with the reset. Record t + 2 is the first of the next epi
 
 Agents that were in the game until its end are still `alive` in the record after it.
 
-An agent that leaves before its copy ends is `terminated` at its last record; from the next on it is not `alive` and
-so not `valid`. An agent that is cut alone, while others go on, is `truncated` at its last record; the next shows its
-real last observation and is `alive` but not `valid`, so that its value is asked for; from then on it is not `alive`:
+An agent that leaves before its environment ends is `terminated` at its last record; from the next on it is not `alive`
+and so not `valid`. An agent that is cut alone, while others go on, is `truncated` at its last record; the next shows
+its real last observation and is `alive` but not `valid`, so that its value is asked for; from then on it is not
+`alive`:
 
     record        t-1     t      t+1        t+2
     observation   s8      s9     s10(last)  0
@@ -56,7 +57,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """Shape and dtype of one array, without leading time, copy or agent axes."""
+    """Shape and dtype of one array, without leading time, environment or agent axes."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -123,7 +124,7 @@ class Kind:
 
     name: str
     agents: tuple[str, ...]
-    """Names of the kind's agents in one copy; their order is the agent axis."""
+    """Names of the kind's agents in one environment; their order is the agent axis."""
     observations: Mapping[str, ArraySpec]
     """Observation key to shape and dtype of one agent's array."""
     actions: ActionSpace
@@ -223,9 +224,9 @@ class KindStep:
 
 @dataclass(frozen=True)
 class Episode:
-    """A finished episode of one copy."""
+    """A finished episode of one environment."""
 
-    copy: int
+    environment: int
     steps: int
     returns: Mapping[str, float]
     """Undiscounted return of every agent that was in the game, by name; agents without a valid record are left out, so
@@ -242,9 +243,9 @@ class Step:
     episodes: Sequence[Episode] = ()
 
 
-def empty_kind_step(kind: Kind, copies: int) -> KindStep:
+def empty_kind_step(kind: Kind, num_environments: int) -> KindStep:
     """Buffers for one kind: zeros and false, masks all true."""
-    rows = (copies, len(kind.agents))
+    rows = (num_environments, len(kind.agents))
     return KindStep(
         observations={key: np.zeros((*rows, *spec.shape), spec.dtype) for key, spec in kind.observations.items()},
         first=np.zeros(rows, np.bool_),
@@ -258,30 +259,30 @@ def empty_kind_step(kind: Kind, copies: int) -> KindStep:
 
 
 class EpisodeTracker:
-    """Adds up the episodes of E copies with N agents, of all kinds together."""
+    """Adds up the episodes of E environments with N agents, of all kinds together."""
 
-    def __init__(self, copies: int, agents: Sequence[str]) -> None:
+    def __init__(self, num_environments: int, agents: Sequence[str]) -> None:
         self._agents = tuple(agents)
-        self._returns = np.zeros((copies, len(agents)), np.float64)
-        self._steps = np.zeros(copies, np.int64)
-        self._was_there = np.zeros((copies, len(agents)), np.bool_)
+        self._returns = np.zeros((num_environments, len(agents)), np.float64)
+        self._steps = np.zeros(num_environments, np.int64)
+        self._was_there = np.zeros((num_environments, len(agents)), np.bool_)
 
     def reset(self) -> None:
         """Forgets the episodes under way."""
         self._forget(slice(None))
 
-    def _forget(self, copies: slice | BoolArray) -> None:
-        self._returns[copies] = 0.0
-        self._steps[copies] = 0
-        self._was_there[copies] = False
+    def _forget(self, which: slice | BoolArray) -> None:
+        self._returns[which] = 0.0
+        self._steps[which] = 0
+        self._was_there[which] = False
 
     def record(self, rewards: Array, valid: BoolArray, ended: BoolArray) -> Sequence[Episode]:
-        """Adds the last record of every copy.
+        """Adds the last record of every environment.
 
         Args:
             rewards: `[E, N]` of the last action, 0 where the record was invalid.
             valid: whether the last record counted: `[E, N]`, or `[E]` where it counts for all agents or for none.
-            ended: `[E]`, whether the copy's episode ended with it.
+            ended: `[E]`, whether the environment's episode ended with it.
 
         Returns:
             The episodes that ended.
@@ -292,13 +293,13 @@ class EpisodeTracker:
         self._was_there |= by_agent
         if not np.count_nonzero(ended):
             return ()
-        episodes = [self._episode(copy) for copy in np.flatnonzero(ended).tolist()]
+        episodes = [self._episode(env) for env in np.flatnonzero(ended).tolist()]
         self._forget(ended)
         return episodes
 
-    def _episode(self, copy: int) -> Episode:
-        rows = zip(self._agents, self._returns[copy].tolist(), self._was_there[copy].tolist(), strict=True)
-        return Episode(copy, int(self._steps[copy]), {agent: total for agent, total, was_there in rows if was_there})
+    def _episode(self, env: int) -> Episode:
+        rows = zip(self._agents, self._returns[env].tolist(), self._was_there[env].tolist(), strict=True)
+        return Episode(env, int(self._steps[env]), {agent: total for agent, total, was_there in rows if was_there})
 
     def save_state(self) -> SavedState:
         return {
@@ -318,33 +319,33 @@ SavedState = Mapping[str, Array]
 """A whole environment as named arrays (no objects): what `save_state` gives and `load_state` takes."""
 
 
-def zero_actions(spaces: Spaces, copies: int) -> dict[str, Array]:
+def zero_actions(spaces: Spaces, num_environments: int) -> dict[str, Array]:
     """Kind name to zeroed actions `[E, A, ...]`, to be filled and given to `Environment.step`."""
     return {
-        kind.name: np.zeros((copies, len(kind.agents), *kind.actions.array.shape), kind.actions.array.dtype)
+        kind.name: np.zeros((num_environments, len(kind.agents), *kind.actions.array.shape), kind.actions.array.dtype)
         for kind in spaces.kinds
     }
 
 
 class Environment(ABC):
-    """E copies of one environment, stepped together.
+    """E equal environments, stepped together.
 
     Errors raised inside `reset` or `step` end the run with a message that names environment, rank and step.
     """
 
     spaces: Spaces
-    copies: int
+    num_environments: int
 
     @abstractmethod
     def reset(self, seed: int) -> Step:
-        """Starts new episodes in all copies; everything random afterwards follows from `seed`.
+        """Starts new episodes in all environments; everything random afterwards follows from `seed`.
 
         May be called at any time; episodes under way are dropped and not reported.
         """
 
     @abstractmethod
     def step(self, actions: Mapping[str, Array]) -> Step:
-        """Plays one step in all copies.
+        """Plays one step in all environments.
 
         Args:
             actions: kind name to `[E, A, ...]` (see the action spaces). Actions of invalid records are ignored.
@@ -359,7 +360,7 @@ class Environment(ABC):
         raise NotImplementedError(f"{type(self).__name__} offers no save_state")
 
     def render(self) -> Array | None:
-        """A picture of copy 0 now, uint8 `[height, width, 3]`; None if the environment draws none."""
+        """A picture of environment 0 now, uint8 `[height, width, 3]`; None if the environment draws none."""
         return None
 
     @property

@@ -33,7 +33,7 @@ from srlhpc.runs.progress import ProgressLine, duration_text
 from srlhpc.specs.load import load_experiment
 from srlhpc.specs.probe import check_packages, probe_spaces
 
-MOST_COPIES = 8
+MOST_ENVIRONMENTS = 8
 _SECONDS_BEFORE_PROGRESS = 1.0
 _OF_RETURNS: dict[str, Callable[[Sequence[float]], Any]] = {"mean": np.mean, "std": np.std, "min": min, "max": max}
 
@@ -52,11 +52,11 @@ def evaluate(
 
     Args:
         paths: the run.
-        episodes: exactly so many; each copy of the environment plays a fixed share of them.
+        episodes: exactly so many; each environment plays a fixed share of them.
         checkpoint: a checkpoint file; None for the newest whole one.
-        video: where to write a film or a contact sheet (one copy is played then); None for neither.
-        max_episode_steps: an episode that has not ended after so many steps is given up, with those that its copy
-            still had to play; None for what the run's evaluators take.
+        video: where to write a film or a contact sheet (one environment is played then); None for neither.
+        max_episode_steps: an episode that has not ended after so many steps is given up, with those that its
+            environment still had to play; None for what the run's evaluators take.
         line: where progress is shown.
         seed: changes the episodes.
 
@@ -66,12 +66,14 @@ def evaluate(
     plan = _plan(paths)
     check_packages(plan.spec.environment)
     file, tree = _checkpoint(paths, checkpoint)
-    copies = 1 if video else min(episodes, MOST_COPIES)
+    num_environments = 1 if video else min(episodes, MOST_ENVIRONMENTS)
     module = load_module(plan.spec.environment.factory, "envs")
     seed_generators(seed_of(plan.spec.seed, "eval generators", seed))
-    environment = module.build(plan.spec.environment, copies=copies, seed=seed, render=video is not None)
+    environment = module.build(
+        plan.spec.environment, num_environments=num_environments, seed=seed, render=video is not None
+    )
     torch.set_num_threads(1)
-    players = [_player(plan, seat, copies, tree, file) for seat in plan.seats]
+    players = [_player(plan, seat, num_environments, tree, file) for seat in plan.seats]
     most_steps = max_episode_steps or plan.spec.evaluators.max_episode_steps
     line = line or ProgressLine(io.StringIO())
     try:
@@ -100,10 +102,10 @@ def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping
     return newest.path, newest.tree
 
 
-def _player(plan: Plan, seat: Seat, copies: int, tree: Mapping[str, Any], file: Path) -> Player:
+def _player(plan: Plan, seat: Seat, num_environments: int, tree: Mapping[str, Any], file: Path) -> Player:
     policy = _policy(plan, seat.policy, tree, file)
     exploration = plan.spec.policies[seat.policy].algorithm.explore_in_evaluation()
-    return Player(policy, seat.kind, seat.agents, copies, exploration=exploration)
+    return Player(policy, seat.kind, seat.agents, num_environments, exploration=exploration)
 
 
 def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Policy:

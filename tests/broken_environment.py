@@ -22,14 +22,14 @@ class Settings(EnvironmentSettings):
         return scripted_spaces({"agent": ("agent",)})
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
     # The seed that the spec's seed 3 gives to the first group of the first actor.
-    return Broken(copies, settings.fails_at if seed == seed_of(3, "environment", 0, 0, 0) else None)
+    return Broken(num_environments, settings.fails_at if seed == seed_of(3, "environment", 0, 0, 0) else None)
 
 
 class Broken(Scripted):
-    def __init__(self, copies: int, fails_at: int | None) -> None:
-        super().__init__([[Script(5)]] * copies)
+    def __init__(self, num_environments: int, fails_at: int | None) -> None:
+        super().__init__([[Script(5)]] * num_environments)
         self._fails_at = fails_at
         self._steps = 0
 

@@ -23,8 +23,8 @@ class Settings(EnvironmentSettings):
         return scripted_spaces({"agent": ("agent",)})
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
-    return (Saved if settings.saves else Drawing)([[Script(5)]] * copies)
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
+    return (Saved if settings.saves else Drawing)([[Script(5)]] * num_environments)
 
 
 def draw() -> list[float]:

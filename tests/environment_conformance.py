@@ -22,7 +22,7 @@ from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, rando
 class ContractConformance:
     """The contract for any environment; subclasses say in `build` how to make it."""
 
-    copies: ClassVar[int] = 3
+    num_environments: ClassVar[int] = 3
     steps: ClassVar[int] = 100
     """Enough for some episodes of random play to end."""
     is_random: ClassVar[bool] = True
@@ -69,7 +69,7 @@ class ContractConformance:
         self, environment: Environment, played: list[Seen]
     ) -> None:
         for kind in environment.spaces.kinds:
-            rows = (environment.copies, len(kind.agents))
+            rows = (environment.num_environments, len(kind.agents))
             for step in played:
                 now = step.kinds[kind.name]
                 assert set(now.observations) == set(kind.observations)
@@ -93,7 +93,7 @@ class ContractConformance:
                     parts = (
                         kind.actions.choices if isinstance(kind.actions, MultiDiscrete) else (kind.actions.mask_size,)
                     )
-                    assert masks.shape == (environment.copies, len(kind.agents), kind.actions.mask_size)
+                    assert masks.shape == (environment.num_environments, len(kind.agents), kind.actions.mask_size)
                     assert all(part.any(axis=-1).all() for part in np.split(masks, np.cumsum(parts)[:-1], axis=-1))
 
     def test_reset_begins_an_episode_of_every_agent_in_the_game(self, played: list[Seen]) -> None:
@@ -127,7 +127,7 @@ class ContractConformance:
             assert not after.column("first")[goes_on].any()
             np.testing.assert_array_equal(after.column("first"), after.column("valid") & ~valid)
 
-    def test_a_copy_waits_one_record_after_its_end_then_begins_anew(self, played: list[Seen]) -> None:
+    def test_an_environment_waits_one_record_after_its_end_then_begins_anew(self, played: list[Seen]) -> None:
         waits = 0
         for now, after in zip(played, played[1:], strict=False):
             waiting = ~now.column("valid").any(axis=1)
@@ -141,7 +141,7 @@ class ContractConformance:
         self, environment: Environment, played: list[Seen]
     ) -> None:
         agents = [agent for kind in environment.spaces.kinds for agent in kind.agents]
-        steps, returns = np.zeros(self.copies, int), np.zeros((self.copies, len(agents)))
+        steps, returns = np.zeros(self.num_environments, int), np.zeros((self.num_environments, len(agents)))
         was_there = np.zeros(returns.shape, bool)
         expected, reported = [], []
         for now, after in zip(played, played[1:], strict=False):
@@ -149,12 +149,14 @@ class ContractConformance:
             was_there |= now.column("valid")
             steps += was_valid
             returns += after.column("rewards")
-            for copy in np.flatnonzero(was_valid & ~after.column("valid").any(axis=1)).tolist():
-                names = [agent for agent, there in zip(agents, was_there[copy], strict=True) if there]
-                expected.append((copy, int(steps[copy]), names, returns[copy, was_there[copy]].tolist()))
-                steps[copy], returns[copy], was_there[copy] = 0, 0.0, False
+            for env in np.flatnonzero(was_valid & ~after.column("valid").any(axis=1)).tolist():
+                names = [agent for agent, there in zip(agents, was_there[env], strict=True) if there]
+                expected.append((env, int(steps[env]), names, returns[env, was_there[env]].tolist()))
+                steps[env], returns[env], was_there[env] = 0, 0.0, False
             for episode in after.episodes:
-                reported.append((episode.copy, episode.steps, list(episode.returns), list(episode.returns.values())))
+                reported.append(
+                    (episode.environment, episode.steps, list(episode.returns), list(episode.returns.values()))
+                )
         assert [entry[:3] for entry in reported] == [entry[:3] for entry in expected]
         if not self.returns_are_rewards:
             return
@@ -181,7 +183,7 @@ class ContractConformance:
     def test_other_seeds_differ(self, environment: Environment, played: list[Seen]) -> None:
         assert differ(played, self.play(environment, seed=8)) == self.is_random
 
-    def test_copies_differ(self, played: list[Seen]) -> None:
+    def test_environments_differ(self, played: list[Seen]) -> None:
         assert any(
             (array != array[:1]).any()
             for step in played
@@ -228,7 +230,9 @@ class EnvironmentConformance(ContractConformance):
     @classmethod
     def build(cls, seed: int = 1) -> Environment:
         module = load_module(cls.settings["factory"], "envs")
-        environment: Environment = module.build(module.Settings.model_validate(cls.settings), cls.copies, seed)
+        environment: Environment = module.build(
+            module.Settings.model_validate(cls.settings), cls.num_environments, seed
+        )
         return environment
 
     def test_static_spaces_are_those_of_the_built_environment(self, environment: Environment) -> None:

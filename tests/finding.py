@@ -45,8 +45,8 @@ class Settings(EnvironmentSettings):
         return Spaces((Kind("agents", ("agent",), seen, Discrete(CHOICES)),))
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
-    return Finding(settings, copies)
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
+    return Finding(settings, num_environments)
 
 
 class Finding(Environment):
@@ -54,25 +54,25 @@ class Finding(Environment):
 
     LENGTH = 8
 
-    def __init__(self, settings: Settings, copies: int) -> None:
-        self.spaces, self.copies = settings.spaces(), copies
-        self._now = empty_kind_step(self.spaces.kinds[0], copies)
+    def __init__(self, settings: Settings, num_environments: int) -> None:
+        self.spaces, self.num_environments = settings.spaces(), num_environments
+        self._now = empty_kind_step(self.spaces.kinds[0], num_environments)
         self._now.alive[:] = True
         self._now.observations["exists"][..., :-1] = True
-        self._tracker = EpisodeTracker(copies, ("agent",))
+        self._tracker = EpisodeTracker(num_environments, ("agent",))
         self.reset(0)
 
     def reset(self, seed: int) -> Step:
         self._random = np.random.default_rng(seed)
-        self._clock = np.arange(self.copies) % self.LENGTH
-        self._ended = np.zeros(self.copies, bool)
+        self._clock = np.arange(self.num_environments) % self.LENGTH
+        self._ended = np.zeros(self.num_environments, bool)
         self._tracker.reset()
         self._draw()
-        return self._step(np.zeros(self.copies), first=np.ones(self.copies, bool))
+        return self._step(np.zeros(self.num_environments), first=np.ones(self.num_environments, bool))
 
     def step(self, actions: Mapping[str, Array]) -> Step:
         chosen, first = actions["agents"][:, 0], self._ended
-        rewards = np.where(first, 0.0, chosen == self._claims[np.arange(self.copies), self._honest])
+        rewards = np.where(first, 0.0, chosen == self._claims[np.arange(self.num_environments), self._honest])
         self._ended = ~first & (self._clock == self.LENGTH - 1)
         self._clock = np.where(first, 0, self._clock + 1)
         self._draw()
@@ -81,8 +81,8 @@ class Finding(Environment):
         return step
 
     def _draw(self) -> None:
-        self._claims = self._random.integers(CHOICES, size=(self.copies, ENTITIES))
-        self._honest = self._random.integers(ENTITIES - 1, size=self.copies)
+        self._claims = self._random.integers(CHOICES, size=(self.num_environments, ENTITIES))
+        self._honest = self._random.integers(ENTITIES - 1, size=self.num_environments)
         for key in ("self", "around"):
             seen = self._now.observations[key]
             seen[...] = self._random.standard_normal(seen.shape)

@@ -61,7 +61,7 @@ class Settings(EnvironmentSettings):
     """Episode lengths as plain data, so that a spec can name `tests.scripted`."""
 
     steps: tuple[tuple[PositiveInt, ...], ...] = ((3,),)
-    """Lengths of the episodes of each copy in turn, repeated; copy c uses entry c modulo their number."""
+    """Lengths of the episodes of each environment in turn, repeated; environment c uses entry c modulo their number."""
     end: End = "terminated"
     """How every episode ends."""
     agents: tuple[str, ...] = Field(default=("agent",), min_length=1)
@@ -71,9 +71,9 @@ class Settings(EnvironmentSettings):
         return scripted_spaces({"agent": self.agents})
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
     scripts = [[Script(length, settings.end) for length in lengths] for lengths in settings.steps]
-    return Scripted([scripts[copy % len(scripts)] for copy in range(copies)], {"agent": settings.agents})
+    return Scripted([scripts[env % len(scripts)] for env in range(num_environments)], {"agent": settings.agents})
 
 
 def scripted_spaces(agents: Mapping[str, Sequence[str]]) -> Spaces:
@@ -82,21 +82,23 @@ def scripted_spaces(agents: Mapping[str, Sequence[str]]) -> Spaces:
 
 
 class Scripted(Environment):
-    """Plays `scripts[copy]` one after the other, over and over. Seeds change nothing.
+    """Plays `scripts[env]` one after the other, over and over. Seeds change nothing.
 
     Attributes:
-        received: every valid (copy, episode, time, agent, action) so far.
+        received: every valid (environment, episode, time, agent, action) so far.
     """
 
     def __init__(self, scripts: Sequence[Sequence[Script]], agents: Mapping[str, Sequence[str]] | None = None) -> None:
         self.spaces = scripted_spaces(agents or {"agent": ("agent",)})
-        self.copies = len(scripts)
+        self.num_environments = len(scripts)
         self.received: list[tuple[int, int, int, str, int]] = []
         self._scripts = scripts
-        self._now = {kind.name: empty_kind_step(kind, self.copies) for kind in self.spaces.kinds}
-        self._episode = np.zeros(self.copies, np.int64)
-        self._time = np.zeros(self.copies, np.int64)
-        self._tracker = EpisodeTracker(self.copies, [agent for kind in self.spaces.kinds for agent in kind.agents])
+        self._now = {kind.name: empty_kind_step(kind, self.num_environments) for kind in self.spaces.kinds}
+        self._episode = np.zeros(self.num_environments, np.int64)
+        self._time = np.zeros(self.num_environments, np.int64)
+        self._tracker = EpisodeTracker(
+            self.num_environments, [agent for kind in self.spaces.kinds for agent in kind.agents]
+        )
 
     def reset(self, seed: int) -> Step:  # noqa: ARG002
         self._episode[:] = 0
@@ -106,35 +108,35 @@ class Scripted(Environment):
         return Step(self._now)
 
     def step(self, actions: Mapping[str, Array]) -> Step:
-        was_valid = self._time < [self._script(copy).steps for copy in range(self.copies)]
-        for copy in np.flatnonzero(was_valid).tolist():
+        was_valid = self._time < [self._script(env).steps for env in range(self.num_environments)]
+        for env in np.flatnonzero(was_valid).tolist():
             for kind in self.spaces.kinds:
                 for index, agent in enumerate(kind.agents):
-                    if self._now[kind.name].valid[copy, index]:
-                        action = int(actions[kind.name][copy, index])
+                    if self._now[kind.name].valid[env, index]:
+                        action = int(actions[kind.name][env, index])
                         assert 0 <= action < CHOICES
-                        self.received.append((copy, int(self._episode[copy]), int(self._time[copy]), agent, action))
+                        self.received.append((env, int(self._episode[env]), int(self._time[env]), agent, action))
         self._time[was_valid] += 1
         self._episode[~was_valid] += 1
         self._time[~was_valid] = 0
         valid = np.concatenate([now.valid for now in self._now.values()], axis=1)
         self._look(was_valid)
-        over = np.array([self._time[copy] == self._script(copy).steps for copy in range(self.copies)])
+        over = np.array([self._time[env] == self._script(env).steps for env in range(self.num_environments)])
         rewards = np.concatenate([now.rewards for now in self._now.values()], axis=1)
         return Step(self._now, self._tracker.record(rewards, valid, over & was_valid))
 
-    def _script(self, copy: int) -> Script:
-        scripts = self._scripts[copy]
-        return scripts[int(self._episode[copy]) % len(scripts)]
+    def _script(self, env: int) -> Script:
+        scripts = self._scripts[env]
+        return scripts[int(self._episode[env]) % len(scripts)]
 
     def _look(self, was_valid: Array | None) -> None:
         for kind in self.spaces.kinds:
             for index, agent in enumerate(kind.agents):
-                for copy in range(self.copies):
-                    self._look_at(kind.name, index, agent, copy, was_valid is not None and bool(was_valid[copy]))
+                for env in range(self.num_environments):
+                    self._look_at(kind.name, index, agent, env, was_valid is not None and bool(was_valid[env]))
 
-    def _look_at(self, kind: str, index: int, agent: str, copy: int, has_last: bool) -> None:
-        now, script, time, place = self._now[kind], self._script(copy), int(self._time[copy]), (copy, index)
+    def _look_at(self, kind: str, index: int, agent: str, env: int, has_last: bool) -> None:
+        now, script, time, place = self._now[kind], self._script(env), int(self._time[env]), (env, index)
         is_over = time == script.steps
         has_acted = has_last and script.has(agent, time - 1)
         now.valid[place] = script.has(agent, time)
@@ -146,7 +148,7 @@ class Scripted(Environment):
         now.truncated[place] = is_cut
         now.terminated[place] = ended and not now.truncated[place]
         is_seen = now.alive[place] or has_acted
-        now.observations["obs"][place] = (self._episode[copy] + 1, time + 1, index + 1) if is_seen else 0.0
+        now.observations["obs"][place] = (self._episode[env] + 1, time + 1, index + 1) if is_seen else 0.0
 
     def save_state(self) -> SavedState:
         last = self._was_valid()

@@ -33,7 +33,7 @@ def test_unknown_action_space_in_json_is_refused() -> None:
 
 def test_empty_step_has_the_shapes_of_its_kind() -> None:
     kind = Kind("a", ("a_0", "a_1"), {"obs": ArraySpec((4,), "uint8")}, MultiDiscrete((2, 3)), has_action_masks=True)
-    step = empty_kind_step(kind, copies=3)
+    step = empty_kind_step(kind, num_environments=3)
     assert step.observations["obs"].shape == (3, 2, 4)
     assert step.observations["obs"].dtype == np.uint8
     assert step.rewards.shape == step.alive.shape == (3, 2)
@@ -43,12 +43,12 @@ def test_empty_step_has_the_shapes_of_its_kind() -> None:
 
 
 def record(tracker: EpisodeTracker, *rows: tuple[list[float], bool, bool]) -> list[Episode]:
-    """One call; for each copy its rewards, whether its last record counted and whether it ended."""
+    """One call; for each environment its rewards, whether its last record counted and whether it ended."""
     rewards, valid, ended = (np.array(column) for column in zip(*rows, strict=True))
     return list(tracker.record(rewards, valid, ended))
 
 
-def test_tracker_reports_steps_and_returns_of_the_copies_that_ended() -> None:
+def test_tracker_reports_steps_and_returns_of_the_environments_that_ended() -> None:
     tracker = EpisodeTracker(2, ("a", "b"))
     assert record(tracker, ([1, 2], True, False), ([0, 0], True, False)) == []
     assert record(tracker, ([4, 8], True, True), ([1, 1], True, False)) == [Episode(0, 2, {"a": 5.0, "b": 10.0})]
@@ -77,7 +77,7 @@ def test_tracker_adds_in_double_precision() -> None:
 
 
 def record_by_agent(tracker: EpisodeTracker, valid: list[bool], *, ended: bool) -> list[Episode]:
-    """One call for one copy; every agent with a valid record is rewarded with 1."""
+    """One call for one environment; every agent with a valid record is rewarded with 1."""
     rows = np.array([valid])
     return list(tracker.record(rows.astype(np.float32), rows, np.array([ended])))
 

@@ -25,4 +25,4 @@ class TestScriptedComingsAndGoings(ContractConformance):
             Script(3, "terminated", {"agent_0": [(0, 1)], "agent_1": [(2, 3)]}),
         ]
         agents = {"agent": ("agent_0", "agent_1"), "other": ("agent_2",)}
-        return Scripted([scripts[copy:] for copy in range(cls.copies)], agents)
+        return Scripted([scripts[env:] for env in range(cls.num_environments)], agents)

@@ -85,15 +85,15 @@ DEEDS: Mapping[str, Callable[[], Any]] = {
 }
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
-    environment = Unruly(copies, settings)
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
+    environment = Unruly(num_environments, settings)
     environment.do("build")
     return environment
 
 
 class Unruly(Scripted):
-    def __init__(self, copies: int, settings: Settings) -> None:
-        super().__init__([[Script(5)]] * copies)
+    def __init__(self, num_environments: int, settings: Settings) -> None:
+        super().__init__([[Script(5)]] * num_environments)
         self._settings = settings
         self._steps = 0
 

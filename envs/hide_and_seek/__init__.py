@@ -8,7 +8,7 @@ from srlhpc.environment import Environment
 __all__ = ["Settings", "build"]
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
     from envs.hide_and_seek.environment import HideAndSeek
 
-    return HideAndSeek(settings, copies, seed, render)
+    return HideAndSeek(settings, num_environments, seed, render)

@@ -1,6 +1,6 @@
-"""All copies' moving bodies side by side, padded to the largest world.
+"""All environments' moving bodies side by side, padded to the largest world.
 
-Letters: E copies, A agents, O objects (boxes, then ramps), S = A + O slots of bodies.
+Letters: E environments, A agents, O objects (boxes, then ramps), S = A + O slots of bodies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FASTEST = 1e4
 
 
 class Slots:
-    """Where the bodies of a copy are kept: hiders, seekers, boxes, ramps, each up to its highest number."""
+    """Where the bodies of an environment are kept: hiders, seekers, boxes, ramps, each up to its highest number."""
 
     def __init__(self, settings: Settings) -> None:
         self.hiders, self.seekers = settings.hiders[1], settings.seekers[1]
@@ -45,7 +45,7 @@ class Slots:
 
 
 class Bodies:
-    """Positions and velocities of the bodies of E copies.
+    """Positions and velocities of the bodies of E environments.
 
     Attributes:
         exists: `[E, S]`.
@@ -58,8 +58,8 @@ class Bodies:
         filled_agents: E, slots of the agents in the game.
     """
 
-    def __init__(self, slots: Slots, copies: int) -> None:
-        shape = (copies, slots.bodies)
+    def __init__(self, slots: Slots, num_environments: int) -> None:
+        shape = (num_environments, slots.bodies)
         self.slots = slots
         self.exists: BoolArray = np.zeros(shape, np.bool_)
         self.positions: Floats = np.zeros((*shape, 4))
@@ -70,56 +70,57 @@ class Bodies:
         self.rows: Ints = np.full(shape, -1)
         self._last_positions = np.zeros((*shape, 4))
         self._aim_offsets: Floats = np.zeros((*shape, 3))
-        self._filled: list[Ints | slice] = [slice(0, 0)] * copies
-        self.filled_agents: list[Ints | slice] = [slice(0, 0)] * copies
+        self._filled: list[Ints | slice] = [slice(0, 0)] * num_environments
+        self.filled_agents: list[Ints | slice] = [slice(0, 0)] * num_environments
         self._places: Ints | None = None
-        """Rows of all copies' bodies in the flattened arrays, once they are known."""
+        """Rows of all environments' bodies in the flattened arrays, once they are known."""
         # Agents and boxes are aimed at in the middle of their places; only ramps need more.
         self._ramps = slice(slots.agents + slots.boxes, slots.bodies)
 
-    def enter(self, copy: int, layout: Layout, world: World) -> None:
-        """Takes over the bodies of a new world in a copy."""
+    def enter(self, env: int, layout: Layout, world: World) -> None:
+        """Takes over the bodies of a new world in an environment."""
         filled = self.slots.of(layout)
         for array in (self.positions, self.velocities, self.half_sizes, self._aim_offsets, self._last_positions):
-            array[copy] = 0.0
-        self.exists[copy] = False
-        self.exists[copy, filled] = True
-        self.rows[copy] = -1
-        self.rows[copy, filled] = np.arange(len(filled))
-        self.half_sizes[copy, filled] = world.structure.half_sizes
-        self._aim_offsets[copy, filled] = world.aims
-        self._filled[copy] = slice(None) if len(filled) == self.slots.bodies else filled
+            array[env] = 0.0
+        self.exists[env] = False
+        self.exists[env, filled] = True
+        self.rows[env] = -1
+        self.rows[env, filled] = np.arange(len(filled))
+        self.half_sizes[env, filled] = world.structure.half_sizes
+        self._aim_offsets[env, filled] = world.aims
+        self._filled[env] = slice(None) if len(filled) == self.slots.bodies else filled
         agents = filled[: world.structure.agents]
-        self.filled_agents[copy] = slice(self.slots.agents) if len(agents) == self.slots.agents else agents
+        self.filled_agents[env] = slice(self.slots.agents) if len(agents) == self.slots.agents else agents
         self._places = None
-        self.positions[copy, filled] = world.positions
-        self.velocities[copy, filled] = world.velocities
+        self.positions[env, filled] = world.positions
+        self.velocities[env, filled] = world.velocities
 
     def begin_step(self) -> None:
         """Keeps the positions before a step, so that a step that fails can be taken back."""
         self._last_positions[:] = self.positions
 
     def read(self, worlds: Sequence[World]) -> None:
-        """Takes positions and velocities from the worlds of all copies."""
+        """Takes positions and velocities from the worlds of all environments."""
         if self._places is None:
             self._places = np.flatnonzero(self.exists)
         self.positions.reshape(-1, 4)[self._places] = np.concatenate([world.positions for world in worlds])
         self.velocities.reshape(-1, 4)[self._places] = np.concatenate([world.velocities for world in worlds])
 
-    def take_back(self, copy: int, world: World) -> None:
-        """Returns a copy whose simulation failed to the positions before the step, at rest."""
-        self.positions[copy] = self._last_positions[copy]
-        self.velocities[copy] = 0.0
-        self.write(copy, world)
+    def take_back(self, env: int, world: World) -> None:
+        """Returns an environment whose simulation failed to the positions before the step, at rest."""
+        self.positions[env] = self._last_positions[env]
+        self.velocities[env] = 0.0
+        self.write(env, world)
 
-    def write(self, copy: int, world: World) -> None:
-        """Puts positions and velocities into a copy's world."""
-        world.positions[:] = self.positions[copy, self._filled[copy]]
-        world.velocities[:] = self.velocities[copy, self._filled[copy]]
+    def write(self, env: int, world: World) -> None:
+        """Puts positions and velocities into an environment's world."""
+        world.positions[:] = self.positions[env, self._filled[env]]
+        world.velocities[:] = self.velocities[env, self._filled[env]]
         world.update()
 
     def is_sound(self) -> BoolArray:
-        """`[E]`: whether the numbers of a copy are those of a game; false for what is infinite or not a number."""
+        """`[E]`: whether the numbers of an environment are those of a game; false for what is infinite or not a
+        number."""
         slow = np.asarray((np.abs(self.velocities) < _FASTEST).all(axis=(1, 2)))
         return slow & np.asarray(np.isfinite(self.positions).all(axis=(1, 2)))
 
@@ -135,21 +136,21 @@ class Bodies:
             aims[:, :, 1] += sin * offsets[:, :, 0] + cos * offsets[:, :, 1]
             aims[:, :, 2] += offsets[:, :, 2]
 
-    def padded(self, copy: int, rows: Floats) -> Floats:
+    def padded(self, env: int, rows: Floats) -> Floats:
         """`[S, 4]`: an array of a world's rows, with zeros where there is no body."""
         padded: Floats = np.zeros((self.slots.bodies, 4))
-        padded[self._filled[copy]] = rows
+        padded[self._filled[env]] = rows
         return padded
 
-    def rows_of(self, copy: int, padded: Floats) -> Floats:
+    def rows_of(self, env: int, padded: Floats) -> Floats:
         """The world's rows of a padded array `[S, 4]`."""
-        rows: Floats = padded[self._filled[copy]]
+        rows: Floats = padded[self._filled[env]]
         return rows
 
     def save_state(self) -> SavedState:
         return {"positions": self.positions.copy(), "velocities": self.velocities.copy()}
 
     def load_state(self, state: SavedState) -> None:
-        """Loads positions and velocities; the copies' worlds have been entered."""
+        """Loads positions and velocities; the environments' worlds have been entered."""
         self.positions[:] = state["positions"]
         self.velocities[:] = state["velocities"]

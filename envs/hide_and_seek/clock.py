@@ -11,10 +11,10 @@ from srlhpc.environment import BoolArray
 
 
 class Clock:
-    """Counts the steps of E copies.
+    """Counts the steps of E environments.
 
     Args:
-        copies: E.
+        num_environments: E.
         horizon: steps of an episode.
         prep_fraction: part of it that is preparation.
 
@@ -22,8 +22,8 @@ class Clock:
         time: `[E]`, steps that the episode has had.
     """
 
-    def __init__(self, copies: int, horizon: int, prep_fraction: float) -> None:
-        self.time: NDArray[np.int64] = np.zeros(copies, np.int64)
+    def __init__(self, num_environments: int, horizon: int, prep_fraction: float) -> None:
+        self.time: NDArray[np.int64] = np.zeros(num_environments, np.int64)
         self._horizon = horizon
         self._prep_steps = prep_fraction * horizon
         self._prep_scale = self._prep_steps + 1e-5

@@ -34,8 +34,8 @@ _FOOD: Color = (90, 170, 60)
 _SIGHT_RAYS = 271
 
 
-def draw(game: Game, copy: int, floor: float, *, preparing: bool) -> Array:
-    """Draws a copy from above, uint8 `[height, width, 3]`.
+def draw(game: Game, env: int, floor: float, *, preparing: bool) -> Array:
+    """Draws an environment from above, uint8 `[height, width, 3]`.
 
     Vision cones end at what blocks them at the agents' height. A locked object has a frame and a cross in the colour
     of its owner's team. A line joins a hand to what it holds, a red one a seeker to a hider that it sees. Seekers are
@@ -43,24 +43,24 @@ def draw(game: Game, copy: int, floor: float, *, preparing: bool) -> Array:
 
     Args:
         game: what to draw.
-        copy: which copy.
+        env: which environment.
         floor: side of the floor.
         preparing: whether seekers are frozen.
     """
-    walls = game.layouts[copy].walls
+    walls = game.layouts[env].walls
     margin = MARGIN if any(wall.outer for wall in walls) else OPEN_MARGIN
     canvas = Canvas((-margin, -margin, floor + margin, floor + margin), PIXELS, _OUTSIDE)
     canvas.box(floor / 2, floor / 2, (floor / 2, floor / 2), 0.0, _FLOOR)
-    _draw_cones(canvas, game, copy, floor, preparing)
-    for site, health in zip(game.meals.sites[copy].tolist(), game.meals.health[copy].tolist(), strict=True):
+    _draw_cones(canvas, game, env, floor, preparing)
+    for site, health in zip(game.meals.sites[env].tolist(), game.meals.health[env].tolist(), strict=True):
         canvas.disc(site[0], site[1], 0.1, _FOOD, 1.0 if health > 0 else 0.2)
-    _draw_objects(canvas, game, copy)
+    _draw_objects(canvas, game, env)
     for wall in walls:
         left, lower, right, upper = wall.rectangle()
         half = (right - left) / 2, (upper - lower) / 2
         color = _OUTER_WALL if wall.outer else _WALL
         canvas.box((left + right) / 2, (lower + upper) / 2, half, 0.0, color)
-    _draw_agents(canvas, game, copy, preparing)
+    _draw_agents(canvas, game, env, preparing)
     return canvas.picture()
 
 
@@ -70,32 +70,32 @@ def _color(is_hider: bool, preparing: bool) -> Color:
     return _FROZEN if preparing else _SEEKER
 
 
-def _agents(game: Game, copy: int) -> list[int]:
-    slots: list[int] = np.flatnonzero(game.bodies.exists[copy, : game.slots.agents]).tolist()
+def _agents(game: Game, env: int) -> list[int]:
+    slots: list[int] = np.flatnonzero(game.bodies.exists[env, : game.slots.agents]).tolist()
     return slots
 
 
-def _draw_cones(canvas: Canvas, game: Game, copy: int, floor: float, preparing: bool) -> None:
+def _draw_cones(canvas: Canvas, game: Game, env: int, floor: float, preparing: bool) -> None:
     bodies = game.bodies
-    for slot in _agents(game, copy):
-        facing = float(bodies.positions[copy, slot, 3]) + FACING
+    for slot in _agents(game, env):
+        facing = float(bodies.positions[env, slot, 3]) + FACING
         angles = facing + np.linspace(-CONE, CONE, _SIGHT_RAYS)
-        origin = bodies.centres[copy, slot]
-        reach = reach_of_sight(game.worlds[copy], int(bodies.rows[copy, slot]), origin, angles, 2.0 * floor)
+        origin = bodies.centres[env, slot]
+        reach = reach_of_sight(game.worlds[env], int(bodies.rows[env, slot]), origin, angles, 2.0 * floor)
         color = _color(bool(game.slots.is_hider[slot]), preparing)
         canvas.fan(float(origin[0]), float(origin[1]), facing, CONE, reach, color, 0.13)
 
 
-def _draw_objects(canvas: Canvas, game: Game, copy: int) -> None:
+def _draw_objects(canvas: Canvas, game: Game, env: int) -> None:
     """Boxes and ramps, the highest last."""
     bodies, slots = game.bodies, game.slots
-    there = slots.agents + np.flatnonzero(bodies.exists[copy, slots.agents :])
-    for slot in there[np.argsort(bodies.positions[copy, there, 2], kind="stable")].tolist():
-        x, y, _ = bodies.centres[copy, slot].tolist()
-        angle, half = float(bodies.positions[copy, slot, 3]), bodies.half_sizes[copy, slot].tolist()
+    there = slots.agents + np.flatnonzero(bodies.exists[env, slots.agents :])
+    for slot in there[np.argsort(bodies.positions[env, there, 2], kind="stable")].tolist():
+        x, y, _ = bodies.centres[env, slot].tolist()
+        angle, half = float(bodies.positions[env, slot, 3]), bodies.half_sizes[env, slot].tolist()
         thing = slot - slots.agents
-        locked = bool(game.locks.locked[copy, thing])
-        frame = _color(bool(slots.is_hider[game.locks.owners[copy, thing]]), False) if locked else _EDGE
+        locked = bool(game.locks.locked[env, thing])
+        frame = _color(bool(slots.is_hider[game.locks.owners[env, thing]]), False) if locked else _EDGE
         border = 0.05 if locked else 0.02
         canvas.box(x, y, (half[0], half[1]), angle, frame)
         inner = half[0] - border, half[1] - border
@@ -114,11 +114,11 @@ def _draw_cross(canvas: Canvas, x: float, y: float, half: tuple[float, float], a
         canvas.line((x - dx, y - dy), (x + dx, y + dy), 0.03, color)
 
 
-def _draw_agents(canvas: Canvas, game: Game, copy: int, preparing: bool) -> None:
+def _draw_agents(canvas: Canvas, game: Game, env: int, preparing: bool) -> None:
     bodies, slots = game.bodies, game.slots
-    for slot in _agents(game, copy):
-        x, y, z = bodies.centres[copy, slot].tolist()
-        angle = float(bodies.positions[copy, slot, 3])
+    for slot in _agents(game, env):
+        x, y, z = bodies.centres[env, slot].tolist()
+        angle = float(bodies.positions[env, slot, 3])
         is_hider = bool(slots.is_hider[slot])
         color = _color(is_hider, preparing)
         cos, sin = math.cos(angle), math.sin(angle)
@@ -128,12 +128,12 @@ def _draw_agents(canvas: Canvas, game: Game, copy: int, preparing: bool) -> None
             canvas.disc(x + arm_x * cos - arm_y * sin, y + arm_x * sin + arm_y * cos, size * ARM_RADIUS, _EDGE)
         canvas.disc(x, y, size * AGENT_RADIUS, (255, 255, 255))
         canvas.disc(x, y, size * AGENT_RADIUS - 0.02, color)
-        held = int(game.grabs.held[copy, slot])
+        held = int(game.grabs.held[env, slot])
         if held != NOTHING:
-            to = bodies.centres[copy, slots.agents + held].tolist()
+            to = bodies.centres[env, slots.agents + held].tolist()
             canvas.line((x, y), (to[0], to[1]), 0.05, (20, 20, 20))
             canvas.disc(to[0], to[1], 0.06, (20, 20, 20))
         if not is_hider and not preparing:
-            for other in np.flatnonzero(game.sees[copy, slot, : slots.hiders]).tolist():
-                seen = bodies.centres[copy, other].tolist()
+            for other in np.flatnonzero(game.sees[env, slot, : slots.hiders]).tolist():
+                seen = bodies.centres[env, other].tolist()
                 canvas.line((x, y), (seen[0], seen[1]), 0.02, _SEEKER)

@@ -1,6 +1,6 @@
 """Hide-and-seek behind the environment contract.
 
-Letters: E copies, A agents (hiders, then seekers).
+Letters: E environments, A agents (hiders, then seekers).
 """
 
 from __future__ import annotations
@@ -50,35 +50,36 @@ class HideAndSeek(Environment):
     An action is three bins of force (along the world's x and y, about the vertical) and two switches (pull, lock).
     """
 
-    def __init__(self, settings: Settings, copies: int, seed: int, render: bool) -> None:
+    def __init__(self, settings: Settings, num_environments: int, seed: int, render: bool) -> None:
         log_warnings()
         self.spaces = settings.spaces()
-        self.copies = copies
+        self.num_environments = num_environments
         self._settings, self._draws = settings, render
-        self._game = Game(settings, copies)
-        self._clock = Clock(copies, settings.horizon, settings.prep_fraction)
-        self._statistics = Statistics(copies, self._game.bodies)
+        self._game = Game(settings, num_environments)
+        self._clock = Clock(num_environments, settings.horizon, settings.prep_fraction)
+        self._statistics = Statistics(num_environments, self._game.bodies)
         kind = self.spaces.kind(KIND)
-        self._now: KindStep = empty_kind_step(kind, copies)
+        self._now: KindStep = empty_kind_step(kind, num_environments)
         self._kinds = {KIND: self._now}
         self._observer = Observer(settings, self._game.bodies, self._game.locks, self._now.observations)
-        self._tracker = EpisodeTracker(copies, kind.agents)
-        self._ended: BoolArray = np.zeros(copies, np.bool_)
-        self._seeds: NDArray[np.int64] = np.zeros(copies, np.int64)
-        """Of every copy, the seed that its world was or its next one will be drawn from in the deterministic mode."""
-        self._teams: NDArray[np.int64] = np.zeros((copies, 2), np.int64)
+        self._tracker = EpisodeTracker(num_environments, kind.agents)
+        self._ended: BoolArray = np.zeros(num_environments, np.bool_)
+        self._seeds: NDArray[np.int64] = np.zeros(num_environments, np.int64)
+        """Of every environment, the seed that its world was or its next one will be drawn from in the deterministic
+        mode."""
+        self._teams: NDArray[np.int64] = np.zeros((num_environments, 2), np.int64)
         self._randoms: list[np.random.Generator] = []
         self.reset(seed)
 
     def _seed_all(self, seed: int) -> None:
-        self._seeds[:] = np.random.SeedSequence(seed).generate_state(self.copies)
-        self._randoms = [np.random.default_rng(copy_seed) for copy_seed in self._seeds.tolist()]
+        self._seeds[:] = np.random.SeedSequence(seed).generate_state(self.num_environments)
+        self._randoms = [np.random.default_rng(env_seed) for env_seed in self._seeds.tolist()]
 
     def reset(self, seed: int) -> Step:
         self._seed_all(seed)
-        for copy, random in enumerate(self._randoms):
-            self._teams[copy] = draw_team_sizes(self._settings, random)
-            self._restart(copy)
+        for env, random in enumerate(self._randoms):
+            self._teams[env] = draw_team_sizes(self._settings, random)
+            self._restart(env)
         self._tracker.reset()
         self._ended[:] = False
         self._now.rewards[:] = 0.0
@@ -88,24 +89,24 @@ class HideAndSeek(Environment):
         self._now.first[:] = self._now.alive
         return Step(self._kinds)
 
-    def _restart(self, copy: int) -> None:
-        """Draws a new world for a copy."""
+    def _restart(self, env: int) -> None:
+        """Draws a new world for an environment."""
         settings = self._settings
         if settings.deterministic:
-            self._randoms[copy] = np.random.default_rng(int(self._seeds[copy]))
-            self._seeds[copy] += 1
+            self._randoms[env] = np.random.default_rng(int(self._seeds[env]))
+            self._seeds[env] += 1
         if settings.team_sizes == "per_episode":
-            self._teams[copy] = draw_team_sizes(settings, self._randoms[copy])
-        hiders, seekers = self._teams[copy].tolist()
-        self._game.start(copy, draw_layout(settings, hiders, seekers, self._randoms[copy]))
-        self._statistics.enter(copy)
-        self._enter(copy)
-        self._clock.time[copy] = 0
+            self._teams[env] = draw_team_sizes(settings, self._randoms[env])
+        hiders, seekers = self._teams[env].tolist()
+        self._game.start(env, draw_layout(settings, hiders, seekers, self._randoms[env]))
+        self._statistics.enter(env)
+        self._enter(env)
+        self._clock.time[env] = 0
 
-    def _enter(self, copy: int) -> None:
-        """Tells agents apart: who is in the game of a copy."""
-        self._observer.enter(copy, *self._teams[copy].tolist())
-        self._now.alive[copy] = self._game.bodies.exists[copy, : self._game.slots.agents]
+    def _enter(self, env: int) -> None:
+        """Tells agents apart: who is in the game of an environment."""
+        self._observer.enter(env, *self._teams[env].tolist())
+        self._now.alive[env] = self._game.bodies.exists[env, : self._game.slots.agents]
 
     def step(self, actions: Mapping[str, Array]) -> Step:
         game, now = self._game, self._now
@@ -132,20 +133,21 @@ class HideAndSeek(Environment):
         return Step(self._kinds, self._finished(self._tracker.record(now.rewards, records, over)))
 
     def _move(self, played: BoolArray) -> BoolArray:
-        """Simulates a step of the copies that play and restarts the others; says which simulations failed, `[E]`."""
+        """Simulates a step of the environments that play and restarts the others; says which simulations failed,
+        `[E]`."""
         game = self._game
         game.bodies.begin_step()
         self._clock.time += played
-        for copy, plays in enumerate(played.tolist()):
+        for env, plays in enumerate(played.tolist()):
             if plays:
-                game.worlds[copy].step()
+                game.worlds[env].step()
             else:
-                self._restart(copy)
+                self._restart(env)
         game.bodies.read(game.worlds)
         failed = ~game.bodies.is_sound()
-        for copy in np.flatnonzero(failed).tolist():
-            game.bodies.take_back(copy, game.worlds[copy])
-            logger.warning("a simulation diverged; its episode is cut off at step %d", self._clock.time[copy])
+        for env in np.flatnonzero(failed).tolist():
+            game.bodies.take_back(env, game.worlds[env])
+            logger.warning("a simulation diverged; its episode is cut off at step %d", self._clock.time[env])
         return failed
 
     def _caught(self) -> BoolArray:
@@ -193,12 +195,12 @@ class HideAndSeek(Environment):
         return [replace(episode, metrics=self._metrics(episode)) for episode in episodes]
 
     def _metrics(self, episode: Episode) -> dict[str, float]:
-        copy = episode.copy
+        env = episode.environment
         names = self._settings.agents
-        last_seeker = names[self._settings.hiders[1] + int(self._teams[copy, 1]) - 1]
+        last_seeker = names[self._settings.hiders[1] + int(self._teams[env, 1]) - 1]
         return {
-            **self._statistics.of(copy, self._game.locks.locked[copy]),
-            **self._game.meals.of(copy),
+            **self._statistics.of(env, self._game.locks.locked[env]),
+            **self._game.meals.of(env),
             "hider_return": episode.returns[names[0]],
             "seeker_return": episode.returns[last_seeker],
         }
@@ -223,8 +225,8 @@ class HideAndSeek(Environment):
         now = self._now
         self._teams[:] = state["teams"]
         self._game.load_state(state, load_layouts(state, self._settings))
-        for copy in range(self.copies):
-            self._enter(copy)
+        for env in range(self.num_environments):
+            self._enter(env)
         self._statistics.load_state(state)
         self._tracker.load_state(state)
         self._clock.time[:] = state["time"]

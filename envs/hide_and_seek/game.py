@@ -1,6 +1,6 @@
 """E worlds of the game: what agents do in them and what they perceive; no rewards, no episodes.
 
-Letters: E copies, A agents, O objects (boxes, then ramps), F food sites, S = A + O bodies, T = S + F targets.
+Letters: E environments, A agents, O objects (boxes, then ramps), F food sites, S = A + O bodies, T = S + F targets.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ ROUGH = 1.0
 
 
 class Game:
-    """Worlds, bodies, locks, grabs, food and sight of E copies.
+    """Worlds, bodies, locks, grabs, food and sight of E environments.
 
     Args:
         settings: of the environment.
-        copies: E.
+        num_environments: E.
         pool: where worlds come from and go to.
 
     Attributes:
-        worlds: E, once all copies have been started.
+        worlds: E, once all environments have been started.
         layouts: E, as the worlds began.
         sees: `[E, A, T]`, who sees what now.
         lidar: `[E, A, L]`, distances.
     """
 
-    def __init__(self, settings: Settings, copies: int, pool: WorldPool = SHARED) -> None:
+    def __init__(self, settings: Settings, num_environments: int, pool: WorldPool = SHARED) -> None:
         self.slots = Slots(settings)
-        self.bodies = Bodies(self.slots, copies)
-        self.grabs = Grabs(copies, self.bodies)
-        self.locks = Locks(copies, self.bodies, lock_ramps=settings.scenario.lock_ramps)
-        self.meals = Meals(copies, settings.food)
+        self.bodies = Bodies(self.slots, num_environments)
+        self.grabs = Grabs(num_environments, self.bodies)
+        self.locks = Locks(num_environments, self.bodies, lock_ramps=settings.scenario.lock_ramps)
+        self.meals = Meals(num_environments, settings.food)
         self.worlds: list[World] = []
         self.layouts: list[Layout] = []
-        self.sees: BoolArray = np.zeros((copies, self.slots.agents, self.slots.bodies), np.bool_)
-        self.lidar: Floats = np.zeros((copies, self.slots.agents, settings.lidar_rays))
-        self._rays = Rays(copies, self.bodies, self.meals.sites.shape[1], settings.lidar_rays)
+        self.sees: BoolArray = np.zeros((num_environments, self.slots.agents, self.slots.bodies), np.bool_)
+        self.lidar: Floats = np.zeros((num_environments, self.slots.agents, settings.lidar_rays))
+        self._rays = Rays(num_environments, self.bodies, self.meals.sites.shape[1], settings.lidar_rays)
         self._pool = pool
         self._cone_to_centres = settings.cone_to_centres
         scenario = settings.scenario
@@ -67,22 +67,22 @@ class Game:
         # Outer walls, and two pieces of every inner one.
         self._wall_slots = 8 if isinstance(scenario, Quadrant) else 4 + 2 * (scenario.rooms[1] - 1)
 
-    def start(self, copy: int, layout: Layout) -> None:
-        """Begins anew from a layout in a copy; copies are started in turn for the first time."""
+    def start(self, env: int, layout: Layout) -> None:
+        """Begins anew from a layout in an environment; environments are started in turn for the first time."""
         structure = structure_of(layout, self._wall_slots, self._wall_friction)
-        if copy < len(self.worlds):
-            self._pool.give_back(self.worlds[copy])
-            self.worlds[copy], self.layouts[copy] = self._pool.take(structure), layout
+        if env < len(self.worlds):
+            self._pool.give_back(self.worlds[env])
+            self.worlds[env], self.layouts[env] = self._pool.take(structure), layout
         else:
             self.worlds.append(self._pool.take(structure))
             self.layouts.append(layout)
-        world = self.worlds[copy]
+        world = self.worlds[env]
         world.place(layout)
-        self.bodies.enter(copy, layout, world)
-        self._rays.enter(copy, world)
-        self.grabs.enter(copy)
-        self.locks.enter(copy)
-        self.meals.enter(copy, layout)
+        self.bodies.enter(env, layout, world)
+        self._rays.enter(env, world)
+        self.grabs.enter(env)
+        self.locks.enter(env)
+        self.meals.enter(env, layout)
 
     def act(self, actions: Array, randoms: Sequence[np.random.Generator]) -> None:
         """Grabs, locks and sets the motors, by what was seen before and where everything is now.
@@ -104,8 +104,8 @@ class Game:
             self.grabs.update(self.worlds, actions[:, :, PULL] == 1, near, distances)
             self.locks.update(self.worlds, actions[:, :, LOCK] == 1, near, randoms)
         controls = FORCES.take(actions[:, :, :PULL])
-        for copy, world in enumerate(self.worlds):
-            world.controls[:] = controls[copy, bodies.filled_agents[copy]]
+        for env, world in enumerate(self.worlds):
+            world.controls[:] = controls[env, bodies.filled_agents[env]]
 
     def perceive(self) -> None:
         """Works out who sees what, and lidar, from the positions now."""
@@ -131,7 +131,7 @@ class Game:
 
     def save_state(self) -> SavedState:
         """All but the layouts."""
-        warm = [self.bodies.padded(copy, world.warm_start) for copy, world in enumerate(self.worlds)]
+        warm = [self.bodies.padded(env, world.warm_start) for env, world in enumerate(self.worlds)]
         return {
             **self.bodies.save_state(),
             **self.grabs.save_state(),
@@ -147,12 +147,12 @@ class Game:
             state: from `save_state`.
             layouts: E, as they were then.
         """
-        for copy, layout in enumerate(layouts):
-            self.start(copy, layout)
+        for env, layout in enumerate(layouts):
+            self.start(env, layout)
         self.bodies.load_state(state)
-        for copy, world in enumerate(self.worlds):
-            self.bodies.write(copy, world)
-            world.warm_start[:] = self.bodies.rows_of(copy, state["warm_start"][copy])
+        for env, world in enumerate(self.worlds):
+            self.bodies.write(env, world)
+            world.warm_start[:] = self.bodies.rows_of(env, state["warm_start"][env])
         self.grabs.load_state(state, self.worlds)
         self.locks.load_state(state, self.worlds)
         self.meals.load_state(state)

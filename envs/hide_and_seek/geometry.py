@@ -1,4 +1,5 @@
-"""Distances and directions on the floor. Letters: E copies, A agents, T targets; any leading axes in place of E."""
+"""Distances and directions on the floor. Letters: E environments, A agents, T targets; any leading axes in place of
+E."""
 
 from __future__ import annotations
 

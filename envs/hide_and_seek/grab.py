@@ -1,6 +1,6 @@
 """Grabbing: which object an agent holds, and how it is tied to the agent.
 
-Letters: E copies, A agents, O objects.
+Letters: E environments, A agents, O objects.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ class Grabs:
         poses: `[E, A, 7]`, pose of the held object relative to the agent: position and quaternion.
     """
 
-    def __init__(self, copies: int, bodies: Bodies) -> None:
+    def __init__(self, num_environments: int, bodies: Bodies) -> None:
         self._bodies = bodies
-        self.held: Ints = np.full((copies, bodies.slots.agents), NOTHING)
-        self.poses: Floats = np.zeros((copies, bodies.slots.agents, 7))
+        self.held: Ints = np.full((num_environments, bodies.slots.agents), NOTHING)
+        self.poses: Floats = np.zeros((num_environments, bodies.slots.agents, 7))
 
-    def enter(self, copy: int) -> None:
-        """Forgets what was held in a copy that starts anew."""
-        self.held[copy] = NOTHING
-        self.poses[copy] = 0.0
+    def enter(self, env: int) -> None:
+        """Forgets what was held in an environment that starts anew."""
+        self.held[env] = NOTHING
+        self.poses[env] = 0.0
 
     def update(self, worlds: Sequence[World], pulls: BoolArray, near: BoolArray, distances: Floats) -> None:
         """Lets agents hold their nearest candidates.
@@ -82,26 +82,26 @@ class Grabs:
             distances: `[E, A, O]`.
         """
         held = nearest_candidates(distances, near & pulls[:, :, None])
-        copies, agents = np.nonzero(held != self.held)
+        environments, agents = np.nonzero(held != self.held)
         self.held = held
-        for copy, agent in zip(copies.tolist(), agents.tolist(), strict=True):
-            row, thing = int(self._bodies.rows[copy, agent]), int(held[copy, agent])
+        for env, agent in zip(environments.tolist(), agents.tolist(), strict=True):
+            row, thing = int(self._bodies.rows[env, agent]), int(held[env, agent])
             if thing == NOTHING:
-                worlds[copy].release(row)
+                worlds[env].release(row)
                 continue
             bodies, slot = self._bodies, self._bodies.slots.agents + thing
             position, quaternion = relative_pose(
-                bodies.positions[copy, agent],
-                bodies.centres[copy, agent],
-                bodies.positions[copy, slot],
-                bodies.centres[copy, slot],
+                bodies.positions[env, agent],
+                bodies.centres[env, agent],
+                bodies.positions[env, slot],
+                bodies.centres[env, slot],
             )
-            self.poses[copy, agent] = (*position, *quaternion)
-            self._tie(worlds[copy], copy, agent)
+            self.poses[env, agent] = (*position, *quaternion)
+            self._tie(worlds[env], env, agent)
 
-    def _tie(self, world: World, copy: int, agent: int) -> None:
-        rows, pose = self._bodies.rows[copy], self.poses[copy, agent]
-        thing = int(rows[self._bodies.slots.agents + self.held[copy, agent]])
+    def _tie(self, world: World, env: int, agent: int) -> None:
+        rows, pose = self._bodies.rows[env], self.poses[env, agent]
+        thing = int(rows[self._bodies.slots.agents + self.held[env, agent]])
         world.hold(int(rows[agent]), thing, pose[:3], pose[3:])
 
     def save_state(self) -> SavedState:
@@ -111,5 +111,5 @@ class Grabs:
         """Ties again what was held; the worlds hold nothing yet."""
         self.held = state["held"].copy()
         self.poses[:] = state["grab_poses"]
-        for copy, agent in np.argwhere(self.held != NOTHING).tolist():
-            self._tie(worlds[copy], copy, agent)
+        for env, agent in np.argwhere(self.held != NOTHING).tolist():
+            self._tie(worlds[env], env, agent)

@@ -1,6 +1,6 @@
 """Locking: objects that a team has fixed where they are.
 
-Letters: E copies, A agents, O objects.
+Letters: E environments, A agents, O objects.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ class Locks:
         anchors: `[E, O, 4]`, positions at which objects are locked.
     """
 
-    def __init__(self, copies: int, bodies: Bodies, *, lock_ramps: bool) -> None:
+    def __init__(self, num_environments: int, bodies: Bodies, *, lock_ramps: bool) -> None:
         slots = bodies.slots
         self._bodies, self._first = bodies, slots.agents
         self._lockable: BoolArray = (np.arange(slots.objects) < slots.boxes) | lock_ramps
         self._is_hider = slots.is_hider
-        self.locked: BoolArray = np.zeros((copies, slots.objects), np.bool_)
-        self.owners: Ints = np.zeros((copies, slots.objects), np.int64)
-        self.anchors: Floats = np.zeros((copies, slots.objects, 4))
+        self.locked: BoolArray = np.zeros((num_environments, slots.objects), np.bool_)
+        self.owners: Ints = np.zeros((num_environments, slots.objects), np.int64)
+        self.anchors: Floats = np.zeros((num_environments, slots.objects, 4))
         # Ramps are decided before boxes: it matters to what is drawn when.
         self._order = np.argsort(np.arange(slots.objects) < slots.boxes, kind="stable")
 
-    def enter(self, copy: int) -> None:
-        """Forgets the locks of a copy that starts anew."""
-        self.locked[copy] = False
-        self.owners[copy] = 0
-        self.anchors[copy] = 0.0
+    def enter(self, env: int) -> None:
+        """Forgets the locks of an environment that starts anew."""
+        self.locked[env] = False
+        self.owners[env] = 0
+        self.anchors[env] = 0.0
 
     def update(
         self, worlds: Sequence[World], presses: BoolArray, near: BoolArray, randoms: Sequence[np.random.Generator]
@@ -88,15 +88,15 @@ class Locks:
         """
         near = near & self._lockable
         decision = decide(near, presses, self.locked, self.is_owners_team())
-        for copy, thing in np.argwhere(decision.freed).tolist():
-            worlds[copy].unlock(int(self._bodies.rows[copy, self._first + thing]))
+        for env, thing in np.argwhere(decision.freed).tolist():
+            worlds[env].unlock(int(self._bodies.rows[env, self._first + thing]))
         if decision.fresh.any():
-            for copy, place in np.argwhere(decision.fresh[:, self._order]).tolist():
+            for env, place in np.argwhere(decision.fresh[:, self._order]).tolist():
                 thing = int(self._order[place])
-                pressing = np.flatnonzero(near[copy, :, thing] & presses[copy])
-                self.owners[copy, thing] = pressing[int(randoms[copy].integers(len(pressing)))]
-                self.anchors[copy, thing] = self._bodies.positions[copy, self._first + thing]
-                self._fix(worlds[copy], copy, thing)
+                pressing = np.flatnonzero(near[env, :, thing] & presses[env])
+                self.owners[env, thing] = pressing[int(randoms[env].integers(len(pressing)))]
+                self.anchors[env, thing] = self._bodies.positions[env, self._first + thing]
+                self._fix(worlds[env], env, thing)
         self.locked = decision.locked
 
     def is_owners_team(self) -> BoolArray:
@@ -104,8 +104,8 @@ class Locks:
         same: BoolArray = self._is_hider[None, :, None] == self._is_hider[self.owners][:, None, :]
         return same
 
-    def _fix(self, world: World, copy: int, thing: int) -> None:
-        world.lock(int(self._bodies.rows[copy, self._first + thing]), self.anchors[copy, thing])
+    def _fix(self, world: World, env: int, thing: int) -> None:
+        world.lock(int(self._bodies.rows[env, self._first + thing]), self.anchors[env, thing])
 
     def save_state(self) -> SavedState:
         return {"locked": self.locked.copy(), "owners": self.owners.copy(), "anchors": self.anchors.copy()}
@@ -115,5 +115,5 @@ class Locks:
         self.locked = state["locked"].copy()
         self.owners[:] = state["owners"]
         self.anchors[:] = state["anchors"]
-        for copy, thing in np.argwhere(self.locked).tolist():
-            self._fix(worlds[copy], copy, thing)
+        for env, thing in np.argwhere(self.locked).tolist():
+            self._fix(worlds[env], env, thing)

@@ -1,6 +1,6 @@
 """Food for hiders (not part of the published results): sites with helpings, and who eats.
 
-Letters: E copies, H hiders, F food sites.
+Letters: E environments, H hiders, F food sites.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ def eat(eats: BoolArray, health: Floats) -> Eaten:
 
 
 class Meals:
-    """Food of all copies.
+    """Food of all environments.
 
     Attributes:
         sites: `[E, F, 3]`.
         health: `[E, F]`, helpings that are left.
     """
 
-    def __init__(self, copies: int, food: Food | None) -> None:
+    def __init__(self, num_environments: int, food: Food | None) -> None:
         sites = food.sites if food else 0
         self._food = food
-        self.sites: Floats = np.zeros((copies, sites, 3))
-        self.health: Floats = np.zeros((copies, sites))
-        self._empty_steps: Floats = np.zeros((copies, sites))
-        self._eaten: Floats = np.zeros(copies)
+        self.sites: Floats = np.zeros((num_environments, sites, 3))
+        self.health: Floats = np.zeros((num_environments, sites))
+        self._empty_steps: Floats = np.zeros((num_environments, sites))
+        self._eaten: Floats = np.zeros(num_environments)
 
-    def enter(self, copy: int, layout: Layout) -> None:
-        """Takes over the sites of a new world in a copy, all full."""
-        self.sites[copy] = layout.food
-        self.health[copy] = self._food.health if self._food else 0.0
-        self._empty_steps[copy] = self._eaten[copy] = 0.0
+    def enter(self, env: int, layout: Layout) -> None:
+        """Takes over the sites of a new world in an environment, all full."""
+        self.sites[env] = layout.food
+        self.health[env] = self._food.health if self._food else 0.0
+        self._empty_steps[env] = self._eaten[env] = 0.0
 
     def step(self, hiders: Floats, saw: BoolArray, may_eat: BoolArray) -> Floats:
         """Lets hiders eat after a step.
@@ -67,7 +67,7 @@ class Meals:
         Args:
             hiders: `[E, H, 3]`, their centres.
             saw: `[E, H, F]`, whether a hider saw the site before the step.
-            may_eat: `[E]`, whether hiders of the copy eat at all.
+            may_eat: `[E]`, whether hiders of the environment eat at all.
 
         Returns:
             Rewards of food, `[E, H]`, not yet averaged over the team.
@@ -85,9 +85,9 @@ class Meals:
             self._empty_steps[is_back] = 0.0
         return eaten.by_hider * food.reward
 
-    def of(self, copy: int) -> dict[str, float]:
+    def of(self, env: int) -> dict[str, float]:
         """Statistics of an episode."""
-        return {"food_eaten": float(self._eaten[copy])} if self._food else {}
+        return {"food_eaten": float(self._eaten[env])} if self._food else {}
 
     def save_state(self) -> SavedState:
         return {

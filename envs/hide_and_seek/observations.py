@@ -1,6 +1,6 @@
 """Writing what agents observe.
 
-Letters: E copies, A agents, M = A - 1 others, O objects (B boxes, then R ramps), F food sites, S = A + O slots.
+Letters: E environments, A agents, M = A - 1 others, O objects (B boxes, then R ramps), F food sites, S = A + O slots.
 """
 
 from __future__ import annotations
@@ -44,41 +44,41 @@ class Observer:
 
     Args:
         settings: of the environment.
-        bodies: of all copies.
-        locks: of all copies.
+        bodies: of all environments.
+        locks: of all environments.
         arrays: key to `[E, A, ...]`, filled by `write`.
     """
 
     def __init__(self, settings: Settings, bodies: Bodies, locks: Locks, arrays: dict[str, Array]) -> None:
-        slots, copies = bodies.slots, len(bodies.exists)
+        slots, num_environments = bodies.slots, len(bodies.exists)
         self._bodies, self._locks, self._arrays = bodies, locks, arrays
         self._sizes, self._lock_ramps = settings.shows_box_sizes, settings.scenario.lock_ramps
-        self._agents = np.zeros((copies * slots.agents + 1, 10), np.float32)
-        """Agent elements of all copies; the last row stays zero, for nobody."""
-        self._others: Ints = np.full((copies, slots.agents, slots.agents - 1), -1)
+        self._agents = np.zeros((num_environments * slots.agents + 1, 10), np.float32)
+        """Agent elements of all environments; the last row stays zero, for nobody."""
+        self._others: Ints = np.full((num_environments, slots.agents, slots.agents - 1), -1)
         """Rows of `_agents`."""
         self._sees_others: Ints = np.full_like(self._others, -1)
         """Places in the flat `[E, A, A]` mask; -1 for nobody."""
-        self._sees = np.zeros(copies * slots.agents**2 + 1, np.bool_)
+        self._sees = np.zeros(num_environments * slots.agents**2 + 1, np.bool_)
         self._missing: tuple[NDArray[np.signedinteger[Any]], ...] = np.nonzero(np.zeros((0, 0)))
         self._slot = np.arange(slots.agents)[None, :, None]
 
-    def enter(self, copy: int, hiders: int, seekers: int) -> None:
-        """Writes what stays for an episode of a copy: who exists, and in which order agents see each other."""
+    def enter(self, env: int, hiders: int, seekers: int) -> None:
+        """Writes what stays for an episode of an environment: who exists, and in which order agents see each other."""
         slots, arrays = self._bodies.slots, self._arrays
         order, exists = others(hiders, seekers, slots.hiders, slots.seekers), self._bodies.exists
-        alive = exists[copy, : slots.agents, None]
+        alive = exists[env, : slots.agents, None]
         agent = np.arange(slots.agents)[:, None]
-        self._others[copy] = np.where(order >= 0, copy * slots.agents + order, -1)
-        self._sees_others[copy] = np.where(order >= 0, (copy * slots.agents + agent) * slots.agents + order, -1)
-        arrays["mask_aa_obs_spoof"][copy] = order >= 0
+        self._others[env] = np.where(order >= 0, env * slots.agents + order, -1)
+        self._sees_others[env] = np.where(order >= 0, (env * slots.agents + agent) * slots.agents + order, -1)
+        arrays["mask_aa_obs_spoof"][env] = order >= 0
         boxes, ramps = slots.agents, slots.agents + slots.boxes
         if slots.boxes:
-            arrays["mask_ab_obs_spoof"][copy] = exists[copy, boxes:ramps] & alive
+            arrays["mask_ab_obs_spoof"][env] = exists[env, boxes:ramps] & alive
         if slots.ramps:
-            arrays["mask_ar_obs_spoof"][copy] = exists[copy, ramps:] & alive
+            arrays["mask_ar_obs_spoof"][env] = exists[env, ramps:] & alive
         if "food_obs" in arrays:
-            arrays["mask_af_obs_spoof"][copy] = alive
+            arrays["mask_af_obs_spoof"][env] = alive
         self._missing = np.nonzero(~exists[:, : slots.agents])
 
     def write(self, prep: Floats, sees: BoolArray, lidar: Floats) -> None:

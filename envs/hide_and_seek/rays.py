@@ -1,6 +1,6 @@
 """Lidar and lines of sight: all rays of an agent in one query.
 
-Letters: E copies, A agents, L lidar rays, T targets of lines of sight (bodies, then food sites).
+Letters: E environments, A agents, L lidar rays, T targets of lines of sight (bodies, then food sites).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class Rays:
     """Casts the rays of all agents.
 
     Args:
-        copies: E.
+        num_environments: E.
         bodies: slots of bodies, of which the first are agents.
         food: food sites.
         lidar: L; ray j points to 2 pi j / L, counter-clockwise from the world's x axis.
     """
 
-    def __init__(self, copies: int, bodies: Bodies, food: int, lidar: int) -> None:
+    def __init__(self, num_environments: int, bodies: Bodies, food: int, lidar: int) -> None:
         self._bodies, self._lidar = bodies, lidar
         agents, targets = bodies.slots.agents, bodies.slots.bodies + food
-        shape = (copies, agents, lidar + targets)
+        shape = (num_environments, agents, lidar + targets)
         angles = 2 * np.pi * np.arange(lidar) / lidar
         self._directions: Floats = np.zeros((*shape, 3))
         self._directions[:, :, :lidar, 0], self._directions[:, :, :lidar, 1] = np.cos(angles), np.sin(angles)
@@ -58,26 +58,26 @@ class Rays:
         """Slot that a line of sight is to meet; -1 for lidar and food."""
         is_food = np.arange(lidar + targets) >= lidar + bodies.slots.bodies
         self._is_food: BoolArray = np.broadcast_to(is_food, shape).ravel()
-        self._copy: Ints = np.repeat(np.arange(copies), agents * (lidar + targets))
+        self._env: Ints = np.repeat(np.arange(num_environments), agents * (lidar + targets))
         self._has_food = food > 0
-        self._hit_slots: Ints = np.full((copies, 1), -1)
+        self._hit_slots: Ints = np.full((num_environments, 1), -1)
         """Slot of the body of geom g at `[E, g + 1]`, -1 for walls, floor and no geom."""
-        self._agents: list[list[tuple[int, int]]] = [[] for _ in range(copies)]
-        """Of each copy, slot and body number of every agent."""
+        self._agents: list[list[tuple[int, int]]] = [[] for _ in range(num_environments)]
+        """Of each environment, slot and body number of every agent."""
         self._geoms: NDArray[np.int32] = np.zeros(self._expected.size, np.int32)
         self._found: Floats = np.zeros(self._expected.size)
 
-    def enter(self, copy: int, world: World) -> None:
-        """Takes over a new world in a copy; its bodies have been entered."""
-        slots = np.flatnonzero(self._bodies.exists[copy])
+    def enter(self, env: int, world: World) -> None:
+        """Takes over a new world in an environment; its bodies have been entered."""
+        slots = np.flatnonzero(self._bodies.exists[env])
         missing = len(world.geom_bodies) - self._hit_slots.shape[1]
         if missing > 0:
             self._hit_slots = np.pad(self._hit_slots, ((0, 0), (0, missing)), constant_values=-1)
         rows = world.geom_bodies
         found = np.where(rows >= 0, slots[rows], -1)
-        self._hit_slots[copy, 1 : len(found)] = found[:-1]
+        self._hit_slots[env, 1 : len(found)] = found[:-1]
         agents = slots[: world.structure.agents].tolist()
-        self._agents[copy] = list(zip(agents, world.body_ids[: len(agents)].tolist(), strict=True))
+        self._agents[env] = list(zip(agents, world.body_ids[: len(agents)].tolist(), strict=True))
 
     def cast(self, worlds: Sequence[World], wanted: BoolArray, food: Floats) -> Seen:
         """Casts all lidar rays and the wanted lines of sight from the agents' centres.
@@ -99,8 +99,8 @@ class Rays:
         index = np.flatnonzero(self._is_cast)
         self._ask(worlds, origins, self._directions.reshape(-1, 3).take(index, axis=0).ravel())
         geoms, found = self._geoms[: len(index)], self._found[: len(index)]
-        copy = self._copy.take(index)
-        meets = self._hit_slots[copy, geoms + 1] == self._expected.take(index)
+        env = self._env.take(index)
+        meets = self._hit_slots[env, geoms + 1] == self._expected.take(index)
         if self._has_food:
             # A ray's length to a site is 1.
             meets = np.where(self._is_food.take(index), (found < 0.0) | (found >= 1.0), meets)
@@ -110,17 +110,17 @@ class Rays:
         return Seen(self._distances[:, :, :lidar], self._meets[:, :, lidar:])
 
     def _ask(self, worlds: Sequence[World], origins: Floats, vectors: Floats) -> None:
-        """One query an agent; the answers follow each other in the order of copies, agents and rays."""
+        """One query an agent; the answers follow each other in the order of environments, agents and rays."""
         ends = iter(self._is_cast.sum(axis=2).ravel().cumsum().reshape(len(worlds), -1).tolist())
         geoms, found, ask, start = self._geoms, self._found, mujoco.mj_multiRay, 0
-        for copy, world in enumerate(worlds):
-            model, data, copy_ends = world.model, world.data, next(ends)
-            for agent, body in self._agents[copy]:
-                end = copy_ends[agent]
+        for env, world in enumerate(worlds):
+            model, data, env_ends = world.model, world.data, next(ends)
+            for agent, body in self._agents[env]:
+                end = env_ends[agent]
                 ask(
                     model,
                     data,
-                    origins[copy, agent],
+                    origins[env, agent],
                     vectors[3 * start : 3 * end],
                     None,
                     True,

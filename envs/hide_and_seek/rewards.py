@@ -1,6 +1,6 @@
 """Rewards of hiding, seeking and staying in.
 
-Letters: E copies, A agents, H hiders, K seekers (A = H + K), O objects.
+Letters: E environments, A agents, H hiders, K seekers (A = H + K), O objects.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def penalize(rewards: Floats, agents_out: BoolArray, objects_out: BoolArray | No
     Args:
         rewards: `[E, A]`.
         agents_out: `[E, A]`, agents that are outside.
-        objects_out: `[E, O]`, objects that are outside, for which all agents of the copy are punished; None if not.
+        objects_out: `[E, O]`, objects that are outside, for which all agents of the environment are punished; None if
+            not.
     """
     rewards[agents_out] = OUTSIDE
     if objects_out is not None:

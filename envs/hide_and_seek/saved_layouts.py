@@ -1,4 +1,4 @@
-"""Layouts as arrays, for saved states. Letters: E copies, W wall slots, B boxes."""
+"""Layouts as arrays, for saved states. Letters: E environments, W wall slots, B boxes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from srlhpc.environment import SavedState
 
 def save_layouts(layouts: Sequence[Layout], settings: Settings) -> SavedState:
     """What cannot be told from positions: teams, walls, boxes."""
-    copies = len(layouts)
+    num_environments = len(layouts)
     most = max((len(layout.walls) for layout in layouts), default=0)
-    walls = np.full((copies, most, 5), -1, np.int64)
-    boxes = np.full((copies, settings.scenario.boxes[1], 3), -1.0)
-    for copy, layout in enumerate(layouts):
-        walls[copy, : len(layout.walls)] = np.array(layout.walls, np.int64).reshape(-1, 5)
-        boxes[copy, : len(layout.boxes)] = layout.box_sizes
+    walls = np.full((num_environments, most, 5), -1, np.int64)
+    boxes = np.full((num_environments, settings.scenario.boxes[1], 3), -1.0)
+    for env, layout in enumerate(layouts):
+        walls[env, : len(layout.walls)] = np.array(layout.walls, np.int64).reshape(-1, 5)
+        boxes[env, : len(layout.boxes)] = layout.box_sizes
     teams = np.array([(layout.hiders, layout.seekers) for layout in layouts], np.int64)
     return {"teams": teams, "walls": walls, "box_sizes": boxes}
 

@@ -112,8 +112,9 @@ class Settings(EnvironmentSettings):
     """Hiders: lowest and highest number; the highest is how many agents the kind has."""
     seekers: TeamSize = (1, 3)
     """Seekers: lowest and highest number."""
-    team_sizes: Literal["per_copy", "per_episode"] = "per_copy"
-    """Whether the numbers of hiders and seekers are drawn once for every copy at its reset, or for every episode."""
+    team_sizes: Literal["per_environment", "per_episode"] = "per_environment"
+    """Whether the numbers of hiders and seekers are drawn once for every environment at its reset, or for every
+    episode."""
     map_scale: PositiveFloat = 1.0
     """Side of the floor in multiples of 6; the number of objects stays."""
     horizon_scales: bool = True
@@ -129,7 +130,7 @@ class Settings(EnvironmentSettings):
     food: Food | None = None
     """Food for hiders; null for none."""
     deterministic: bool = False
-    """Whether episode k of a copy is drawn from its seed + k alone, whatever was played before."""
+    """Whether episode k of an environment is drawn from its seed + k alone, whatever was played before."""
 
     @model_validator(mode="after")
     def _check_ranges(self) -> Self:

@@ -40,40 +40,40 @@ _REPLY_SLOTS = 2
 def measure_inference(
     row_sizes: Sequence[int], groups: Sequence[int], *, actors: int, seconds: float, repeats: int
 ) -> list[Row]:
-    """A row for every size of an observation, in bytes, and every number of copies in a group."""
+    """A row for every size of an observation, in bytes, and every number of environments in a group."""
     rows = []
     for row_bytes in row_sizes:
-        for copies in groups:
+        for num_environments in groups:
             case = {
                 "row_bytes": row_bytes,
-                "copies": copies,
+                "environments": num_environments,
                 "seconds": seconds,
                 "repeats": repeats,
                 "zeromq": has_zeromq(),
             }
-            log.info("inference stream, %s x %d", size_text(row_bytes), copies)
+            log.info("inference stream, %s x %d", size_text(row_bytes), num_environments)
             limit = LIMIT_SECONDS + 100 * seconds * repeats
             found = measured_in_world("srlhpc.bench.inference", 1 + actors, case, limit_seconds=limit)
-            title = ("inference stream", f"{size_text(row_bytes)} x {copies}")
-            amount = copies * groups_of(copies) * actors
+            title = ("inference stream", f"{size_text(row_bytes)} x {num_environments}")
+            amount = num_environments * groups_of(num_environments) * actors
             rate, cpu = (1e-3, "k rows/s"), (1e6, "CPU-s per 1M rows")
             rows.append(row_of(found, "channels", title, amount, rate=rate, cpu=cpu))
     return rows
 
 
-def groups_of(copies: int) -> int:
+def groups_of(num_environments: int) -> int:
     """Groups of one actor: as many as hold eight rows, two at least."""
-    return max(_LEAST_GROUPS, _ROWS_IN_FLIGHT // copies)
+    return max(_LEAST_GROUPS, _ROWS_IN_FLIGHT // num_environments)
 
 
 # --- on the ranks ----------------------------------------------------------------------------------------------------
 
 
 def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
-    copies, groups = case["copies"], groups_of(case["copies"])
+    num_environments, groups = case["environments"], groups_of(case["environments"])
     kind = Kind("agent", ("agent",), {"obs": ArraySpec((case["row_bytes"],), "uint8")}, Discrete(4))
     shapes = PolicyShapes(kind, {}, {"value": ArraySpec((), "float32")})
-    request, reply = request_layout(shapes, copies, 1), reply_layout(shapes, copies, 1)
+    request, reply = request_layout(shapes, num_environments, 1), reply_layout(shapes, num_environments, 1)
     observation = {name: np.ones_like(view) for name, view in request.views(request.allocate()).items()}
     traffic = _Traffic(groups, request, reply, observation)
     rank_of = {rank: rank for rank in range(world.size)}

@@ -6,15 +6,15 @@ from srlhpc.bench.jobs import synthetic_job
 from srlhpc.bench.rows import Row, Spread
 from srlhpc.bench.runs import Measure, measure_runs, rates
 
-COPIES = 2
+ENVIRONMENTS = 2
 
 
 def measure_many_ranks(*, ranks: int, step_seconds: float, measure: Measure) -> list[Row]:
     """One row: trained steps per second of so many actors, whose group needs so long for a step."""
     job = synthetic_job(
-        {"step_seconds": step_seconds / COPIES, "work": "sleep"},
-        {"ranks": ranks, "ring": 1, "environments": COPIES, "inference": {"kind": "server"}},
-        fragments=32 * COPIES,
+        {"step_seconds": step_seconds / ENVIRONMENTS, "work": "sleep"},
+        {"ranks": ranks, "ring": 1, "environments": ENVIRONMENTS, "inference": {"kind": "server"}},
+        fragments=32 * ENVIRONMENTS,
         fragment_steps=4,
     )
     windows = measure_runs(f"{ranks} actors", job, [], measure)
@@ -26,6 +26,6 @@ def measure_many_ranks(*, ranks: int, step_seconds: float, measure: Measure) -> 
         "cores in all": max(w.cpu_seconds / w.seconds for w in windows),
         "MB of PSS": max(w.pss_bytes for w in windows) / 1e6,
         "ranks alive": min(w.last.status["ranks_alive"] for w in windows),
-        "steps/s if nothing waited": ranks * COPIES / step_seconds,
+        "steps/s if nothing waited": ranks * ENVIRONMENTS / step_seconds,
     }
     return [Row("many ranks", f"{ranks} actors", rate, "trained steps/s", cpu, "CPU-s per 1M", {}, details)]

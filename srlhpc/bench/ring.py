@@ -15,7 +15,7 @@ from srlhpc.bench.jobs import synthetic_job
 from srlhpc.bench.rows import Reference, Row, Spread
 from srlhpc.bench.runs import Measure, Window, measure_runs, rates
 
-COPIES = 8
+ENVIRONMENTS = 8
 
 
 class Pace(NamedTuple):
@@ -40,10 +40,10 @@ def measure_ring(rings: Sequence[int], *, actors: int, measure: Measure, paces: 
         }
         base = rings[0]
         step = _mean([_step_seconds(window) for window in found[base]])
-        period = actors * COPIES / _mean([_acted_per_second(window) for window in found[base]])
+        period = actors * ENVIRONMENTS / _mean([_acted_per_second(window) for window in found[base]])
         for ring, windows in found.items():
             # At the first ring g the period is max(s, (s + L) / g), so g x period is s + L if inference limits.
-            predicted = actors * COPIES / max(step, period * base / ring)
+            predicted = actors * ENVIRONMENTS / max(step, period * base / ring)
             rows.append(_row(pace, ring, windows, predicted, plateau_ring(step, period * base - step)))
     return rows
 
@@ -78,16 +78,18 @@ def _row(pace: Pace, ring: int, windows: Sequence[Window], predicted: float, pla
 
 def _job(pace: Pace, ring: int, actors: int) -> dict[str, object]:
     return synthetic_job(
-        {"step_seconds": pace.step_seconds / COPIES, "work": pace.work},
-        {"ranks": actors, "ring": ring, "environments": COPIES, "inference": {"kind": "server"}},
-        fragments=4 * COPIES,
+        {"step_seconds": pace.step_seconds / ENVIRONMENTS, "work": pace.work},
+        {"ranks": actors, "ring": ring, "environments": ENVIRONMENTS, "inference": {"kind": "server"}},
+        fragments=4 * ENVIRONMENTS,
         fragment_steps=16,
     )
 
 
 def _step_seconds(window: Window) -> float:
     """Seconds of one step of a group."""
-    return window.counted("actor", "environment_seconds") * COPIES / max(1.0, window.counted("actor", "steps_acted"))
+    return (
+        window.counted("actor", "environment_seconds") * ENVIRONMENTS / max(1.0, window.counted("actor", "steps_acted"))
+    )
 
 
 def _acted_per_second(window: Window) -> float:

@@ -112,7 +112,7 @@ def streams(sizes: list[int], actors: int, seconds: float, repeats: int, as_json
 
 @command.command("inference")
 @click.option("--rows", type=Sizes(), default="256B,28KiB", show_default=True, help="Of one observation.")
-@click.option("--groups", type=Numbers(), default="1,8,32", show_default=True, help="Copies in a group.")
+@click.option("--groups", type=Numbers(), default="1,8,32", show_default=True, help="Environments in a group.")
 @_actors_option(2)
 @_time_options(1.0, 5)
 def inference(rows: list[int], groups: list[int], actors: int, seconds: float, repeats: int, as_json: bool) -> None:

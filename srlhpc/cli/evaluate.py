@@ -26,8 +26,8 @@ from srlhpc.runs.progress import ProgressLine
 @click.option(
     "--max-episode-steps",
     type=click.IntRange(min=1),
-    help="Give up an episode that has not ended after so many steps, and what its copy still had to play; else as the "
-    "run's evaluators.max_episode_steps (30,000).",
+    help="Give up an episode that has not ended after so many steps, and what its environment still "
+    "had to play; else as the run's evaluators.max_episode_steps (30,000).",
 )
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="That file; else the newest whole one.")
 @click.option("--json", "as_json", is_flag=True, help="The result as an object on standard output.")

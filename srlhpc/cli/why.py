@@ -214,7 +214,7 @@ def _killed(message: str, words: Sequence[str], said: BatchWords | None) -> Iter
     else:
         yield "no rank has written a failure"
         yield "what to do: this comes from `kill -9`, from a machine that went down, or from the kernel when memory"
-        yield "  runs out (`dmesg | grep -i oom` shows it); then use fewer ranks, fewer copies or a smaller batch"
+        yield "  runs out (`dmesg | grep -i oom` shows it); then use fewer ranks, fewer environments or a smaller batch"
 
 
 def _is_serial(paths: RunPaths) -> bool:

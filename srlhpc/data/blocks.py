@@ -4,8 +4,8 @@
 them all. Layouts follow from it here, recorders (roles/acting/recorder.py), batches (roles/training/staging.py) and
 what a rule gets (algorithms/algorithm.py) elsewhere.
 
-Letters: T records of a fragment (burn-in included), E copies of a group, A agents of the policy in one copy
-(a block holds the trained ones only), M action mask size, C chunks of a fragment.
+Letters: T records of a fragment (burn-in included), E environments of a group, A agents of the policy in one
+environment (a block holds the trained ones only), M action mask size, C chunks of a fragment.
 
 | field | block | request | reply |
 |---|---|---|---|
@@ -130,9 +130,10 @@ def _version(reply: Any) -> Any:
     return reply.header[ReplyHeader.VERSION]
 
 
-def block_layout(shapes: PolicyShapes, records: int, copies: int, agents: int, chunks: int = 1) -> Layout:
-    """A block of fragments of `records` records, in `chunks` chunks, for `agents` trained agents of each copy."""
-    sizes = {Axis.ENVIRONMENT: copies, Axis.AGENT: agents, Axis.CHUNK: chunks - 1}
+def block_layout(shapes: PolicyShapes, records: int, num_environments: int, agents: int, chunks: int = 1) -> Layout:
+    """A block of fragments of `records` records, in `chunks` chunks, for `agents` trained agents of each
+    environment."""
+    sizes = {Axis.ENVIRONMENT: num_environments, Axis.AGENT: agents, Axis.CHUNK: chunks - 1}
 
     def fields() -> Iterator[Field]:
         for item in record_fields(shapes):
@@ -155,16 +156,16 @@ def _states(prefix: str, shapes: PolicyShapes, axes: tuple[Axis, ...], sizes: Ma
         yield _field(prefix + name, array, axes, sizes)
 
 
-def request_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
+def request_layout(shapes: PolicyShapes, num_environments: int, agents: int) -> Layout:
     """What a group asks its policy server at one record."""
-    sizes = {Axis.ENVIRONMENT: copies, Axis.AGENT: agents}
+    sizes = {Axis.ENVIRONMENT: num_environments, Axis.AGENT: agents}
     asked = (item for item in record_fields(shapes) if item.in_request)
     return Layout.of(_field(item.name, item.array, _COLUMN, sizes) for item in asked)
 
 
-def reply_layout(shapes: PolicyShapes, copies: int, agents: int) -> Layout:
+def reply_layout(shapes: PolicyShapes, num_environments: int, agents: int) -> Layout:
     """What the policy server answers."""
-    sizes = {Axis.ENVIRONMENT: copies, Axis.AGENT: agents}
+    sizes = {Axis.ENVIRONMENT: num_environments, Axis.AGENT: agents}
 
     def fields() -> Iterator[Field]:
         for item in record_fields(shapes):

@@ -26,7 +26,7 @@ class Axis(Enum):
     """Time within a fragment."""
     CHUNK = "chunk"
     ENVIRONMENT = "environment"
-    """Copies of a group."""
+    """Environments of a group."""
     AGENT = "agent"
 
 

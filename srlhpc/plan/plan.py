@@ -64,7 +64,7 @@ class RankPlan:
 
 @dataclass(frozen=True)
 class Seat:
-    """A policy's place in every copy of the environment: which agents it plays, and which it learns from."""
+    """A policy's place in every environment: which agents it plays, and which it learns from."""
 
     policy: str
     kind: str

@@ -44,7 +44,7 @@ def _group(context: RankContext, role: RolePlan, place: int) -> Group:
 
     module = load_module(spec.environment.factory, "envs")
     try:
-        environment = module.build(spec.environment, copies=spec.actors.environments, seed=seed(0))
+        environment = module.build(spec.environment, num_environments=spec.actors.environments, seed=seed(0))
     except KeyboardInterrupt:
         raise
     except BaseException as error:

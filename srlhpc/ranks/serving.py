@@ -91,15 +91,17 @@ class Serving:
         plan, spec = self._plan, self._plan.spec
         torch.set_num_threads(1)
         environment = load_module(spec.environment.factory, "envs").build(
-            spec.environment, copies=spec.evaluators.environments, seed=seed_of(spec.seed, "evaluation", role.index)
+            spec.environment,
+            num_environments=spec.evaluators.environments,
+            seed=seed_of(spec.seed, "evaluation", role.index),
         )
         players: dict[str, Player] = {}
         subscriptions: dict[str, ParameterSubscription] = {}
         for seat in plan.seats:
             policy = build_policy(plan, seat.policy)
-            copies, autocast = spec.evaluators.environments, autocast_dtype(plan)
+            num_environments, autocast = spec.evaluators.environments, autocast_dtype(plan)
             exploration = spec.policies[seat.policy].algorithm.explore_in_evaluation()
-            players[seat.policy] = Player(policy, seat.kind, seat.agents, copies, autocast, exploration)
+            players[seat.policy] = Player(policy, seat.kind, seat.agents, num_environments, autocast, exploration)
             subscription = self._subscription(seat.policy, role, vector_size(policy))
             if subscription is not None:
                 subscriptions[seat.policy] = subscription

@@ -181,7 +181,7 @@ def _advice(code: int) -> str:
         case 137:
             return (
                 "SIGKILL comes from a person, a batch system or the kernel when memory runs out; "
-                "`dmesg | grep -i oom` shows it. With too little memory: fewer ranks, copies or a smaller batch."
+                "`dmesg | grep -i oom` shows it. With too little memory: fewer ranks, environments or a smaller batch."
             )
         case 135:
             return (

@@ -143,7 +143,7 @@ class ActorsSpec(Spec):
     ring: PositiveInt = 2
     """Groups of each actor: while one waits for its actions, another is stepped."""
     environments: PositiveInt = 8
-    """Copies in each group, stepped as one vector."""
+    """Environments in each group, stepped as one vector."""
     inference: Inference = ServerInference()
     """Who runs the network for them."""
 
@@ -183,19 +183,19 @@ class EvaluatorsSpec(Spec):
     episodes: PositiveInt = 20
     """Episodes of one round, exactly, per evaluator."""
     environments: PositiveInt = 4
-    """Copies stepped as one vector."""
+    """Environments stepped as one vector."""
     every_updates: PositiveInt = 50
     """Updates of the first policy between two rounds."""
     max_episode_steps: PositiveInt = 30_000
-    """An episode that has not ended after so many steps is given up, with those that its copy still had to play, and
-    the round has no mean return; also in `srlhpc eval`. Atari's longest have 27,000."""
+    """An episode that has not ended after so many steps is given up, with those that its environment still had to play,
+    and the round has no mean return; also in `srlhpc eval`. Atari's longest have 27,000."""
 
 
 class StopSpec(Spec):
     """When the run is finished: whichever comes first. At least one must be set."""
 
     steps: PositiveInt | None = None
-    """Trained steps (environment steps of one copy, counted once however often they are reused)."""
+    """Trained steps (steps of one environment, counted once however often they are reused)."""
     updates: PositiveInt | None = None
     """Updates of the first policy."""
     return_mean: float | None = None

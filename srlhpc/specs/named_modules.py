@@ -35,8 +35,8 @@ class Panel:
 class EnvironmentSettings(Spec):
     """Base of the `Settings` of an environment module.
 
-    The module's `build(settings, copies, seed, render=False)` makes an `srlhpc.environment.Environment` of `copies`
-    copies; with `render`, one whose `render()` draws.
+    The module's `build(settings, num_environments, seed, render=False)` makes an `srlhpc.environment.Environment` of so
+    many environments; with `render`, one whose `render()` draws.
     """
 
     requires: ClassVar[dict[str, str]] = {}

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 def probe_spaces(settings: EnvironmentSettings, timeout_seconds: float = TIMEOUT_SECONDS) -> Spaces:
-    """The environment's spaces: from its settings where static, else from a copy built in a subprocess.
+    """The environment's spaces: from its settings where static, else from one built in a subprocess.
 
     Raises:
         UserError: a package is missing, the environment does not build, or its spaces are empty.

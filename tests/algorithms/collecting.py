@@ -105,7 +105,7 @@ class Collector:
         self._chunks = chunks
         self._generator = torch.Generator().manual_seed(seed)
         self._now = environment.reset(seed).kinds[self._kind.name]
-        self._state = policy.initial_state(environment.copies * len(self._kind.agents))
+        self._state = policy.initial_state(environment.num_environments * len(self._kind.agents))
         self._records: list[dict[str, Tensor]] = []
         self._states: list[Mapping[str, Tensor]] = []
         self.version = 0
@@ -153,7 +153,7 @@ class Collector:
         )
         self._states.append(self._state)
         self._state = acted.state
-        shape = (self._environment.copies, len(self._kind.agents), *self._kind.actions.array.shape)
+        shape = (self._environment.num_environments, len(self._kind.agents), *self._kind.actions.array.shape)
         step = self._environment.step({self._kind.name: acted.actions.numpy().reshape(shape)})
         self._now = step.kinds[self._kind.name]
         record |= {f"out.{name}": array for name, array in acted.outputs.items()}

@@ -20,7 +20,7 @@ NORMALIZE = NormalizeSpec(observations=True, returns="pop_art", decay=0.999, obs
 def mean_reward_after_training(updates: int, masks: dict[str, str], **settings: Any) -> float:
     """Mean reward of the valid records of the last five batches; each is used twice, in chunks."""
     torch.manual_seed(0)
-    environment = Finding(FindingSettings(factory="tests.finding"), copies=64)
+    environment = Finding(FindingSettings(factory="tests.finding"), num_environments=64)
     keys = KEYS | {"sets": {"claims": masks}}
     network = entities.Settings.model_validate(
         {"kind": "entities", "width": 16, "heads": 2, "features": 32} | keys | settings

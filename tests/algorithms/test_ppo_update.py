@@ -318,7 +318,7 @@ def test_state_of_another_network_is_refused() -> None:
     ("recurrent", "chunks"), [(None, 1), (LSTM, 1), (LSTM, 3)], ids=["none", "lstm", "lstm in chunks"]
 )
 def test_two_trainers_learn_what_one_learns_from_both_batches(recurrent: dict[str, Any] | None, chunks: int) -> None:
-    environment = Matching(Discrete(3), copies=16)
+    environment = Matching(Discrete(3), num_environments=16)
     normalize = NormalizeSpec(observations=True, returns=True)
     settings: dict[str, Any] = {"minibatches": 1, "recurrent": recurrent, "normalize": normalize, "learning_rate": 1e-2}
     whole, alone = learner(environment, **settings)
@@ -338,7 +338,7 @@ def test_two_trainers_learn_what_one_learns_from_both_batches(recurrent: dict[st
 
 
 def test_early_stop_by_kl_is_the_same_on_all_trainers() -> None:
-    environment = Matching(Discrete(3), copies=16)
+    environment = Matching(Discrete(3), num_environments=16)
     shared = SharedSum(2)
     settings = {"target_kl": 1e-3, "learning_rate": 1e-2, "epochs": 10}
     pairs = [learner(environment, context(seed, shared), **settings) for seed in (0, 1)]
@@ -421,7 +421,7 @@ def test_divergence_after_good_minibatches_goes_back_to_before_the_update() -> N
 
 
 def test_divergence_on_one_trainer_stops_both_with_equal_parameters() -> None:
-    environment = Matching(Discrete(3), copies=16)
+    environment = Matching(Discrete(3), num_environments=16)
     shared = SharedSum(2)
     pairs = [learner(environment, context(seed, shared)) for seed in (0, 1)]
     batch = collected(environment, pairs[0][0])

@@ -39,7 +39,7 @@ class Matching(Environment):
     def __init__(
         self,
         actions: ActionSpace,
-        copies: int = 16,
+        num_environments: int = 16,
         length: int = 4,
         *,
         masked: bool = False,
@@ -53,7 +53,7 @@ class Matching(Environment):
         self._delay = delay
         self._truncates = truncates
         self._scale = scale
-        self.copies = copies
+        self.num_environments = num_environments
         self._sizes = _choices(actions)
         width = sum(self._sizes) if self._sizes else actions.array.shape[0]
         kind = Kind("agents", ("agent",), {"cue": ArraySpec((width,), "float32")}, actions, masked)
@@ -61,11 +61,11 @@ class Matching(Environment):
 
     def reset(self, seed: int) -> Step:
         self._random = np.random.default_rng(seed)
-        self._clock = np.arange(self.copies) % self._length
-        self._ended = np.zeros(self.copies, bool)
-        self._draw(np.ones(self.copies, bool))
-        nothing = np.zeros(self.copies)
-        return self._step(nothing, nothing.astype(bool), first=np.ones(self.copies, bool))
+        self._clock = np.arange(self.num_environments) % self._length
+        self._ended = np.zeros(self.num_environments, bool)
+        self._draw(np.ones(self.num_environments, bool))
+        nothing = np.zeros(self.num_environments)
+        return self._step(nothing, nothing.astype(bool), first=np.ones(self.num_environments, bool))
 
     def step(self, actions: Mapping[str, Array]) -> Step:
         chosen = actions["agents"][:, 0]
@@ -77,27 +77,27 @@ class Matching(Environment):
         ended, first = playing & last, self._ended
         self._clock = np.where(first, 0, self._clock + 1)
         self._ended = ended
-        self._draw(first if self._delay else np.ones(self.copies, bool))
+        self._draw(first if self._delay else np.ones(self.num_environments, bool))
         return self._step(rewards, ended, first=first)
 
     def _draw(self, where: NDArray[np.bool_]) -> None:
         if self._sizes:
-            fresh = np.stack([self._random.integers(size, size=self.copies) for size in self._sizes], axis=1)
+            fresh = np.stack([self._random.integers(size, size=self.num_environments) for size in self._sizes], axis=1)
         else:
-            fresh = self._random.uniform(-1, 1, (self.copies, self._actions.array.shape[0]))
+            fresh = self._random.uniform(-1, 1, (self.num_environments, self._actions.array.shape[0]))
         self._cue = np.where(where[:, None], fresh, self._cue) if hasattr(self, "_cue") else fresh
 
     def _reward(self, chosen: Array) -> Array:
         if isinstance(self._actions, Continuous):
             return (1 - np.square(chosen - self._cue) / 4).mean(axis=1)
-        chosen = chosen.reshape(self.copies, -1)
+        chosen = chosen.reshape(self.num_environments, -1)
         if self._masked:
-            allowed = np.take_along_axis(self._masks().reshape(self.copies, -1), chosen, axis=1)
+            allowed = np.take_along_axis(self._masks().reshape(self.num_environments, -1), chosen, axis=1)
             assert allowed[~self._ended].all(), "a forbidden choice was taken"
         return (chosen == self._cue).mean(axis=1)
 
     def _masks(self) -> NDArray[np.bool_]:
-        masks = np.ones((self.copies, self._sizes[0]), bool)
+        masks = np.ones((self.num_environments, self._sizes[0]), bool)
         np.put_along_axis(masks, (self._cue + 1) % self._sizes[0], False, axis=1)
         return masks
 
@@ -114,7 +114,7 @@ class Matching(Environment):
             observations={"cue": shown[:, None].astype(np.float32)},
             first=first[:, None],
             valid=~self._ended[:, None],
-            alive=np.ones((self.copies, 1), bool),
+            alive=np.ones((self.num_environments, 1), bool),
             rewards=rewards[:, None].astype(np.float32),
             terminated=(nothing if self._truncates else ended)[:, None],
             truncated=(ended if self._truncates else nothing)[:, None],

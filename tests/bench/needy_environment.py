@@ -18,5 +18,5 @@ class Settings(EnvironmentSettings):
         return scripted_spaces({"agent": ("agent",)})
 
 
-def build(settings: Settings, copies: int, seed: int, render: bool = False) -> Environment:
+def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
     raise AssertionError

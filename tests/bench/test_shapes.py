@@ -20,7 +20,7 @@ def test_size_is_written_in_the_largest_unit_that_divides_it(size: int, text: st
 
 
 def test_eight_rows_are_in_flight_and_two_groups_at_least() -> None:
-    assert [groups_of(copies) for copies in (1, 4, 8, 32)] == [8, 2, 2, 2]
+    assert [groups_of(num_environments) for num_environments in (1, 4, 8, 32)] == [8, 2, 2, 2]
 
 
 @pytest.mark.parametrize(("latency", "ring"), [(0.0, 1), (0.5, 2), (1.0, 2), (3.0, 4), (3.5, 5)])

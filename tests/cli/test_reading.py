@@ -144,10 +144,10 @@ def test_why_shows_the_end_of_a_traceback(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     lines = [f"line {number}" for number in range(40)]
     content = {"rank": 2, "role": "actor", "label": "actor-0", "host": "h", "time": 1.0, "kind": "environment"}
-    write_json(last(paths).failure(2), content | {"message": "step 3 of copy 1", "traceback": "\n".join(lines)})
+    write_json(last(paths).failure(2), content | {"message": "step 3 of environment 1", "traceback": "\n".join(lines)})
     end(paths, "failed", "environment", "x")
     out = call("why", "mine")[1]
-    assert "step 3 of copy 1" in out
+    assert "step 3 of environment 1" in out
     assert "line 39" in out
     assert "line 5\n" not in out
     assert "The environment raised this" in out

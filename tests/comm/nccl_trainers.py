@@ -19,7 +19,7 @@ def main(folder: str, port: int, place: int) -> None:
     device = torch.device("cuda", 0)
     torch.cuda.set_device(device)
     reducer = GroupReducer(place, 2, device, join_store(Address(LOOPBACK, port), 2))
-    environment = Matching(Discrete(3), copies=8)
+    environment = Matching(Discrete(3), num_environments=8)
     policy, algorithm = learner(environment, context(place, reducer, device="cuda"), minibatches=2)
     behaviour = learner(environment)[0]
     for batches in (1, 2):

@@ -85,7 +85,7 @@ class OtherSpaceVector(CountingVector):
 
 
 class NoisyVector(CountingVector):
-    """Every copy sees something else."""
+    """Every environment sees something else."""
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:

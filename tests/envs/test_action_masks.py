@@ -22,13 +22,13 @@ def mask_at(time: int) -> Any:
 
 
 def seen(environment: Environment, steps: int) -> list[list[bool]]:
-    """The mask of copy 0 at each time."""
+    """The mask of environment 0 at each time."""
     step, found = environment.reset(0), []
     for _ in range(steps):
         masks = step.kinds["agent"].action_masks
         assert masks is not None
         found.append(masks[0, 0].tolist())
-        step = environment.step({"agent": np.zeros((environment.copies, 1), int)})
+        step = environment.step({"agent": np.zeros((environment.num_environments, 1), int)})
     return found
 
 
@@ -60,7 +60,7 @@ def test_dict_observation_without_its_mask_is_refused() -> None:
     environment = told(
         observation_space=in_dict(action_mask=spaces.MultiBinary(3)), shows=lambda _: {"observation": np.zeros(3)}
     )
-    with pytest.raises(SimulatorError, match="copy 0: observation 'action_mask' of its space is missing"):
+    with pytest.raises(SimulatorError, match="environment 0: observation 'action_mask' of its space is missing"):
         play(environment)
 
 
@@ -79,11 +79,11 @@ def test_mask_space_that_is_not_of_the_actions_is_refused(actions: Any, mask_spa
         told(observation_space=in_dict(action_mask=mask_space), action_space=actions)
 
 
-def test_masks_of_vectors_are_used_copy_by_copy() -> None:
-    def informs(time: int, copies: int) -> dict[str, Any]:
-        masks = np.zeros((copies, 3), np.int8)
+def test_masks_of_vectors_are_used_environment_by_environment() -> None:
+    def informs(time: int, num_environments: int) -> dict[str, Any]:
+        masks = np.zeros((num_environments, 3), np.int8)
         masks[0] = mask_at(time)
-        return {"action_mask": masks, "_action_mask": np.arange(copies) == 0}
+        return {"action_mask": masks, "_action_mask": np.arange(num_environments) == 0}
 
     environment = told_vector(2, informs=informs)
     assert seen(environment, 4) == [mask_at(time).tolist() for time in range(4)]
@@ -93,7 +93,9 @@ def test_masks_of_vectors_are_used_copy_by_copy() -> None:
 
 
 def test_mask_of_a_vector_that_comes_only_later_is_refused() -> None:
-    environment = told_vector(2, informs=lambda time, copies: {"action_mask": np.ones((copies, 3))} if time else {})
+    environment = told_vector(
+        2, informs=lambda time, num_environments: {"action_mask": np.ones((num_environments, 3))} if time else {}
+    )
     with pytest.raises(SimulatorError, match="info has an 'action_mask' now, but at the first reset it had none"):
         play(environment)
 
@@ -102,7 +104,7 @@ def test_mask_of_box_actions_is_refused() -> None:
     box = spaces.Box(-1, 1, (3,))
     with pytest.raises(UserError, match="its actions are a Box, which cannot be masked"):
         told(action_space=box, informs=lambda _: {"action_mask": np.ones(3)})
-    with pytest.raises(SimulatorError, match="copy 0: info has an 'action_mask' now"):
+    with pytest.raises(SimulatorError, match="environment 0: info has an 'action_mask' now"):
         play(told(action_space=box, informs=lambda time: {"action_mask": np.ones(3)} if time else {}))
 
 
@@ -112,7 +114,7 @@ def test_mask_that_allows_nothing_is_refused_only_while_the_agent_acts() -> None
 
     environment = told(informs=informs, ends=lambda time: (0.0, time == 2, False))
     play(environment, 3)
-    with pytest.raises(SimulatorError, match="copy 0: the action mask allows no choice, but the agent must act"):
+    with pytest.raises(SimulatorError, match="environment 0: the action mask allows no choice, but the agent must act"):
         play(told(informs=informs), 2)
 
 
@@ -202,9 +204,9 @@ def test_parallel_masks_of_infos_are_used_from_the_record_that_brings_them(start
         step = environment.step({"a": np.zeros((1, 2), int)})
 
 
-def test_parallel_mask_that_allows_nothing_names_copy_and_agent() -> None:
+def test_parallel_mask_that_allows_nothing_names_environment_and_agent() -> None:
     environment = from_simulators([MaskedInInfos(0), MaskedInInfos(0, nothing=2)], 0, "masked")
     environment.reset(0)
     environment.step({"a": np.zeros((2, 2), int)})
-    with pytest.raises(SimulatorError, match="copy 1: agent 'a_0': the action mask allows no choice"):
+    with pytest.raises(SimulatorError, match="environment 1: agent 'a_0': the action mask allows no choice"):
         environment.step({"a": np.zeros((2, 2), int)})

@@ -18,20 +18,20 @@ pytest.importorskip("ale_py")
 
 class TestPong(EnvironmentConformance):
     settings = {"factory": "atari", "game": "pong", "max_frames": 100, "sticky_actions": 0.25}
-    copies = 2
+    num_environments = 2
     steps = 60
 
 
 class TestBreakoutLives(EnvironmentConformance):
     settings = {"factory": "atari", "game": "breakout", "life_loss_terminates": True}
-    copies = 2
+    num_environments = 2
     steps = 60
     # Games are reported, not lives.
     test_episodes_are_reported_once_with_their_steps_and_returns = None
 
 
-def make(copies: int = 4, **settings: Any) -> Environment:
-    return build(Settings(factory="atari", **settings), copies, 0)
+def make(num_environments: int = 4, **settings: Any) -> Environment:
+    return build(Settings(factory="atari", **settings), num_environments, 0)
 
 
 def play(environment: Environment, steps: int) -> list[Seen]:
@@ -65,7 +65,7 @@ def test_lost_life_ends_the_learners_episode_but_not_the_game() -> None:
     ends = sum(int(step.kinds["agent"].terminated.sum()) for step in seen)
     games = sum(len(step.episodes) for step in seen)
     assert games
-    # A game has 5 lives; in each copy one game is still under way.
+    # A game has 5 lives; in each environment one game is still under way.
     assert 5 * games <= ends <= 5 * (games + 2)
 
 

@@ -9,12 +9,12 @@ from tests.environment_conformance import EnvironmentConformance
 
 class TestCatch(EnvironmentConformance):
     settings = {"factory": "catch", "rows": 4, "columns": 5}
-    copies = 8
+    num_environments = 8
     offers_state = True
 
 
 def play_against(side: int) -> list[float]:
-    """Returns of 16 copies whose paddle follows the ball (1) or flees from it (-1)."""
+    """Returns of 16 environments whose paddle follows the ball (1) or flees from it (-1)."""
     environment = build(Settings(factory="catch", rows=10, columns=5), 16, 0)
     step = environment.reset(3)
     while not step.episodes:

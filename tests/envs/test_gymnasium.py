@@ -33,8 +33,8 @@ class TestMasked(EnvironmentConformance):
     settings = {"factory": "gymnasium", "id": f"{ODD}:Masked-v0"}
 
 
-def make(name: str, copies: int = 1, **kwargs: Any) -> Environment:
-    return build(Settings(factory="gymnasium", id=name, kwargs=kwargs), copies, 0)
+def make(name: str, num_environments: int = 1, **kwargs: Any) -> Environment:
+    return build(Settings(factory="gymnasium", id=name, kwargs=kwargs), num_environments, 0)
 
 
 def picky(**kwargs: Any) -> Environment:
@@ -42,7 +42,7 @@ def picky(**kwargs: Any) -> Environment:
 
 
 def simulator_of(environment: Environment) -> Any:
-    """The first, without its wrappers, of an environment that steps its copies one after the other."""
+    """The first, without its wrappers, of an environment that steps its environments one after the other."""
     return environment._simulators._simulators[0].unwrapped  # type: ignore[attr-defined]
 
 
@@ -73,7 +73,7 @@ def test_observation_after_the_end_is_the_one_that_ended_the_episode() -> None:
     assert ends
 
 
-def test_stepped_copies_give_what_a_single_simulator_gives_until_its_last_observation() -> None:
+def test_stepped_environments_give_what_a_single_simulator_gives_until_its_last_observation() -> None:
     environment, twin = (
         make("MountainCar-v0", 2, max_episode_steps=10),
         gymnasium.make("MountainCar-v0", max_episode_steps=10),
@@ -103,7 +103,7 @@ def test_termination_counts_where_both_ends_are_reported() -> None:
         step = keep(environment.step(random_actions(environment.spaces, step, random)))
         for episode in step.episodes:
             now = step.kinds["agent"]
-            lengths["terminated" if now.terminated[episode.copy, 0] else "truncated"].add(episode.steps)
+            lengths["terminated" if now.terminated[episode.environment, 0] else "truncated"].add(episode.steps)
     assert lengths["truncated"] == {6}
     assert lengths["terminated"] == {1, 2, 3, 4, 5, 6}
 

@@ -65,11 +65,11 @@ def test_wrong_first_observation_is_refused_before_the_start(space: Any, shown: 
 
 
 @pytest.mark.parametrize(("space", "shown", "complaint"), WRONG_OBSERVATIONS)
-def test_wrong_later_observation_is_refused_with_its_copy(space: Any, shown: Any, complaint: str) -> None:
+def test_wrong_later_observation_is_refused_with_its_environment(space: Any, shown: Any, complaint: str) -> None:
     right = (spaces.Box(-1, 1, (3,)) if space is None else space).sample()
     environment = told(observation_space=space, shows=lambda time: shown if time == 2 else right)
     play(environment, 1)
-    with pytest.raises(SimulatorError, match=f"copy 0: .*{complaint}"):
+    with pytest.raises(SimulatorError, match=f"environment 0: .*{complaint}"):
         play(environment, 2)
 
 
@@ -145,38 +145,54 @@ def test_reward_of_one_number_is_taken_whatever_its_shape(reward: Any) -> None:
     ],
 )
 def test_wrong_outcome_is_refused(ends: Any, complaint: str) -> None:
-    with pytest.raises(SimulatorError, match=f"copy 0: {complaint}"):
+    with pytest.raises(SimulatorError, match=f"environment 0: {complaint}"):
         play(told(ends=lambda _: ends))
 
 
-@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("num_environments", [1, 3])
 @pytest.mark.parametrize(
     ("part", "wrong", "complaint"),
     [
-        ("shows", lambda _, copies: np.zeros((copies, 1), np.float32), "observation of all copies is of another shape"),
-        ("shows", lambda _, __: np.zeros(3, np.float32), "observation of all copies is of another shape"),
-        ("shows", lambda _, copies: np.zeros((copies, 3), complex), "another kind of number"),
+        (
+            "shows",
+            lambda _, num_environments: np.zeros((num_environments, 1), np.float32),
+            "observation of all environments is of another shape",
+        ),
+        ("shows", lambda _, __: np.zeros(3, np.float32), "observation of all environments is of another shape"),
+        ("shows", lambda _, num_environments: np.zeros((num_environments, 3), complex), "another kind of number"),
         ("rewards", lambda _, __: 1.0, "rewards has shape"),
-        ("rewards", lambda _, copies: np.zeros((copies, 1)), "rewards has shape"),
-        ("shows", lambda _, copies: np.full((copies, 3), 1e300), r"of all copies has 1e\+300 at \[0, 0\], too large"),
-        ("shows", lambda _, copies: np.ma.zeros((copies, 3)), "observation of all copies is a masked array"),
-        ("rewards", lambda _, copies: np.full(copies, 1e300), r"rewards has 1e\+300 at \[0\], too large for float32"),
-        ("rewards", lambda _, copies: np.ma.zeros(copies), "rewards is a masked array"),
+        ("rewards", lambda _, num_environments: np.zeros((num_environments, 1)), "rewards has shape"),
+        (
+            "shows",
+            lambda _, num_environments: np.full((num_environments, 3), 1e300),
+            r"of all environments has 1e\+300 at \[0, 0\], too large",
+        ),
+        (
+            "shows",
+            lambda _, num_environments: np.ma.zeros((num_environments, 3)),
+            "observation of all environments is a masked array",
+        ),
+        (
+            "rewards",
+            lambda _, num_environments: np.full(num_environments, 1e300),
+            r"rewards has 1e\+300 at \[0\], too large for float32",
+        ),
+        ("rewards", lambda _, num_environments: np.ma.zeros(num_environments), "rewards is a masked array"),
         ("terminated", lambda _, __: False, "terminated has shape"),
-        ("terminated", lambda _, copies: np.zeros(copies), "terminated has shape .* float64"),
+        ("terminated", lambda _, num_environments: np.zeros(num_environments), "terminated has shape .* float64"),
     ],
 )
-def test_vector_that_does_not_return_one_value_a_copy_is_refused(
-    part: str, wrong: Callable[[int, int], Any], complaint: str, copies: int
+def test_vector_that_does_not_return_one_value_an_environment_is_refused(
+    part: str, wrong: Callable[[int, int], Any], complaint: str, num_environments: int
 ) -> None:
     with pytest.raises(SimulatorError, match=complaint):
-        play(told_vector(copies, **{part: wrong}))
+        play(told_vector(num_environments, **{part: wrong}))
 
 
 @pytest.mark.parametrize("info", [None, [], "text"])
 def test_info_that_is_no_mapping_is_named(info: Any) -> None:
     complaint = "its info is .*, expected a mapping, as Gymnasium's reset and step return it"
-    with pytest.raises(SimulatorError, match=f"copy 0: {complaint}"):
+    with pytest.raises(SimulatorError, match=f"environment 0: {complaint}"):
         play(told(informs=lambda time: info if time else {}))
     with pytest.raises(SimulatorError, match=complaint):
         play(told_vector(informs=lambda time, _: info if time else {}))

@@ -1,4 +1,4 @@
-"""Keywords mean what they mean in `gymnasium.make`, whether copies are stepped by turns or by a native vector."""
+"""Keywords mean what they mean in `gymnasium.make`, whether environments are stepped by turns or by a native vector."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Doubled(gymnasium.ObservationWrapper[Any, Any, Any]):
         return observation * np.float32(self.factor) + np.float32(self.shift)
 
 
-def make(name: str, copies: int = 2, wrappers: Any = (), **kwargs: Any) -> Environment:
+def make(name: str, num_environments: int = 2, wrappers: Any = (), **kwargs: Any) -> Environment:
     name = name if ":" in name else f"{HERE}:{name}"
-    return build(Settings(factory="gymnasium", id=name, kwargs=kwargs, wrappers=wrappers), copies, 0)
+    return build(Settings(factory="gymnasium", id=name, kwargs=kwargs, wrappers=wrappers), num_environments, 0)
 
 
 def is_native(environment: Environment) -> bool:
@@ -47,7 +47,7 @@ def is_native(environment: Environment) -> bool:
 
 
 def wrappers_of(environment: Environment) -> list[str]:
-    """Names of what is around the first copy, the outermost first."""
+    """Names of what is around the first environment, the outermost first."""
     assert isinstance(environment, GymnasiumEnvironment)
     assert isinstance(environment._simulators, Looped)
     simulator, names = environment._simulators._simulators[0], []
@@ -61,11 +61,11 @@ def cut_after(environment: Environment, steps: int = 14) -> int | None:
     """The step at which the first episodes are truncated; None if that is later."""
     environment.reset(0)
     for step in range(1, steps + 1):
-        now = environment.step({"agent": np.ones((environment.copies, 1), np.int64)}).kinds["agent"]
+        now = environment.step({"agent": np.ones((environment.num_environments, 1), np.int64)}).kinds["agent"]
         assert not now.terminated.any()
         if now.truncated.any():
             assert now.truncated.all()
-            assert now.observations["obs"][:, 0].tolist() == [[step, step]] * environment.copies
+            assert now.observations["obs"][:, 0].tolist() == [[step, step]] * environment.num_environments
             return step
     return None
 
@@ -121,14 +121,14 @@ def test_checker_of_environments_that_is_neither_on_nor_off_is_refused() -> None
         (f"{ODD}:Picky-v0", "the environment registers none"),
     ],
 )
-def test_vector_that_is_no_match_for_single_copies_is_not_used(name: str, reason: str) -> None:
+def test_vector_that_is_no_match_for_single_environments_is_not_used(name: str, reason: str) -> None:
     environment = make(name)
     assert not is_native(environment)
     with pytest.raises(UserError, match=f"vectorization_mode: no native vector here: {reason}"):
         make(name, **NATIVE)
 
 
-def test_argument_that_only_single_copies_take_makes_them_step_by_turns() -> None:
+def test_argument_that_only_single_environments_take_makes_them_step_by_turns() -> None:
     environment = make("Native-v0", render_mode="rgb_array")
     assert not is_native(environment)
     assert cut_after(environment) == 10
@@ -143,7 +143,7 @@ def test_environment_that_is_only_a_vector_is_refused_where_that_cannot_be_used(
         make(name, **kwargs)
 
 
-def test_vector_of_pictures_is_read_copy_by_copy() -> None:
+def test_vector_of_pictures_is_read_environment_by_environment() -> None:
     environment = make("PictureOnly-v0", 3)
     assert environment.spaces.kinds[0].observations == {
         "image": ArraySpec((3, 6, 5), "uint8"),
@@ -151,7 +151,7 @@ def test_vector_of_pictures_is_read_copy_by_copy() -> None:
     }
     environment.reset(0)
     now = environment.step({"agent": np.zeros((3, 1), np.int64)}).kinds["agent"].observations
-    assert np.argwhere(now["image"]).tolist() == [[copy, 0, 0, 1, 2] for copy in range(3)]
+    assert np.argwhere(now["image"]).tolist() == [[env, 0, 0, 1, 2] for env in range(3)]
     assert now["step"][:, 0].argmax(axis=1).tolist() == [1, 1, 1]
 
 
@@ -164,7 +164,7 @@ def test_record_after_an_end_is_empty_whatever_a_vector_says() -> None:
 
 
 @pytest.mark.parametrize("mode", ["async", "Sync", 3])
-def test_other_ways_of_stepping_copies_are_refused(mode: Any) -> None:
+def test_other_ways_of_stepping_environments_are_refused(mode: Any) -> None:
     with pytest.raises(UserError, match=r"vectorization_mode: is .*; it must be 'sync' .* take more actors\.ranks"):
         make("Native-v0", vectorization_mode=mode)
 
@@ -190,10 +190,10 @@ def test_word_that_is_no_argument_here_is_told_where_it_belongs(word: str, advic
     assert advice in str(refused.value)
 
 
-def test_copies_in_kwargs_are_told_from_an_argument_of_the_environment() -> None:
+def test_environments_in_kwargs_are_told_from_an_argument_of_the_environment() -> None:
     environment = make("Native-v0", num_envs=7, **BY_TURNS)
     assert environment._simulators._simulators[0].unwrapped.own_number == 7  # type: ignore[attr-defined]
-    with pytest.raises(UserError, match=r"'num_envs'; actors\.environments says how many copies"):
+    with pytest.raises(UserError, match=r"'num_envs'; actors\.environments says how many environments"):
         make("gymnasium:Acrobot-v1", num_envs=7)
 
 
@@ -212,7 +212,7 @@ def test_class_that_is_no_gymnasium_environment_is_refused() -> None:
         make(f"{ODD}:Foreign-v0")
 
 
-def test_wrappers_go_around_each_copy_from_the_inside_out() -> None:
+def test_wrappers_go_around_each_environment_from_the_inside_out() -> None:
     own = f"{__name__}:Doubled"
     environment = make("Native-v0", wrappers=[own, {own: {"factor": 3.0, "shift": 1.0}}])
     assert not is_native(environment)

@@ -94,7 +94,7 @@ def test_name_of_an_installed_package_is_answered_by_its_module(
         give_home(monkeypatch)
     said = answer("TriGrid-Empty-8x8-v0")
     assert said.endswith("trigrid registers it on import: write the id as trigrid:TriGrid-Empty-8x8-v0")
-    assert build(Settings(factory="gymnasium", id="trigrid:TriGrid-Empty-8x8-v0"), 1, 0).copies == 1
+    assert build(Settings(factory="gymnasium", id="trigrid:TriGrid-Empty-8x8-v0"), 1, 0).num_environments == 1
 
 
 def test_name_in_a_module_of_an_installed_package_is_answered_by_that_module(installed: Path) -> None:

@@ -40,7 +40,9 @@ class TestComingsAndGoings(ContractConformance):
 
     @classmethod
     def build(cls, seed: int = 1) -> Environment:
-        simulators = [ScriptedParallel(COMINGS_AND_GOINGS[copy:], AGENTS, cls.quirks) for copy in range(cls.copies)]
+        simulators = [
+            ScriptedParallel(COMINGS_AND_GOINGS[env:], AGENTS, cls.quirks) for env in range(cls.num_environments)
+        ]
         return from_simulators(simulators, seed, "scripted")
 
 
@@ -56,7 +58,7 @@ class TestCutsOfOneAgent(TestComingsAndGoings):
     @classmethod
     def build(cls, seed: int = 1) -> Environment:
         scripts = [replace(script, cut=AGENTS[1:]) for script in COMINGS_AND_GOINGS]
-        simulators = [ScriptedParallel(scripts[copy:], AGENTS, cls.quirks) for copy in range(cls.copies)]
+        simulators = [ScriptedParallel(scripts[env:], AGENTS, cls.quirks) for env in range(cls.num_environments)]
         return from_simulators(simulators, seed, "scripted")
 
 
@@ -389,11 +391,11 @@ def test_wrong_return_of_reset_is_refused_before_the_start(change: Any, complain
         (names_a_stranger, "agents has agent 'b_7'"),
     ],
 )
-def test_wrong_return_of_step_names_the_copy(change: Any, complaint: str) -> None:
+def test_wrong_return_of_step_names_the_environment(change: Any, complaint: str) -> None:
     right = ScriptedParallel([Script(3)], ("a_0", "a_1"))
     environment = from_simulators([right, Wrong("step", change)], 0, "environment 'x'")
     environment.reset(0)
-    with pytest.raises(SimulatorError, match=f"copy 1: .*{complaint}"):
+    with pytest.raises(SimulatorError, match=f"environment 1: .*{complaint}"):
         environment.step({"a": np.zeros((2, 2), int)})
 
 

@@ -32,13 +32,13 @@ class TestSyntheticWithContinuousActions(EnvironmentConformance):
     offers_state = True
 
 
-def made(copies: int = 1, **settings: object) -> Environment:
-    return build(Settings.model_validate({"factory": "synthetic", **settings}), copies, 0)
+def made(num_environments: int = 1, **settings: object) -> Environment:
+    return build(Settings.model_validate({"factory": "synthetic", **settings}), num_environments, 0)
 
 
 def actions(environment: Environment) -> dict[str, np.ndarray]:
     kind = environment.spaces.kinds[0]
-    shape = (environment.copies, len(kind.agents), *kind.actions.array.shape)
+    shape = (environment.num_environments, len(kind.agents), *kind.actions.array.shape)
     return {"agent": np.zeros(shape, kind.actions.array.dtype)}
 
 
@@ -67,15 +67,15 @@ def test_episode_has_the_steps_that_were_set_and_is_cut_off() -> None:
     assert ends == [(4, {"agent_0": 4.0, "agent_1": 4.0})] * 2
 
 
-def test_copies_do_not_end_together() -> None:
-    environment = made(copies=4, episode_steps=8)
+def test_environments_do_not_end_together() -> None:
+    environment = made(num_environments=4, episode_steps=8)
     environment.reset(0)
-    ended = [[episode.copy for episode in environment.step(actions(environment)).episodes] for _ in range(8)]
-    assert [copies for copies in ended if copies] == [[3], [2], [1], [0]]
+    ended = [[episode.environment for episode in environment.step(actions(environment)).episodes] for _ in range(8)]
+    assert [together for together in ended if together] == [[3], [2], [1], [0]]
 
 
-def test_a_step_computes_for_the_time_of_all_copies() -> None:
-    environment = made(copies=2, step_seconds=0.01)
+def test_a_step_computes_for_the_time_of_all_environments() -> None:
+    environment = made(num_environments=2, step_seconds=0.01)
     environment.reset(0)
     begun = time.process_time()
     environment.step(actions(environment))
@@ -83,7 +83,7 @@ def test_a_step_computes_for_the_time_of_all_copies() -> None:
 
 
 def test_a_step_that_sleeps_takes_its_time_without_computing() -> None:
-    environment = made(copies=2, step_seconds=0.02, work="sleep")
+    environment = made(num_environments=2, step_seconds=0.02, work="sleep")
     environment.reset(0)
     wall, cpu = time.perf_counter(), time.process_time()
     environment.step(actions(environment))

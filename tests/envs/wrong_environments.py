@@ -50,7 +50,7 @@ class Told(gymnasium.Env[Any, Any]):
 
 
 class ToldVector(VectorEnv[Any, Any, Any]):
-    """All copies of it, as it is told to."""
+    """All environments of it, as it is told to."""
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
@@ -86,17 +86,17 @@ gymnasium.register("Told-v0", _told)
 gymnasium.register("ToldVector-v0", _told, vector_entry_point=ToldVector)
 
 
-def told(copies: int = 2, **kwargs: Any) -> Environment:
-    return build(Settings(factory="gymnasium", id=f"{__name__}:Told-v0", kwargs=kwargs), copies, 0)
+def told(num_environments: int = 2, **kwargs: Any) -> Environment:
+    return build(Settings(factory="gymnasium", id=f"{__name__}:Told-v0", kwargs=kwargs), num_environments, 0)
 
 
-def told_vector(copies: int = 2, **vector: Any) -> Environment:
+def told_vector(num_environments: int = 2, **vector: Any) -> Environment:
     settings = Settings(factory="gymnasium", id=f"{__name__}:ToldVector-v0", kwargs={"vector": vector})
-    return build(settings, copies, 0)
+    return build(settings, num_environments, 0)
 
 
 def play(environment: Environment, steps: int = 1) -> None:
     environment.reset(0)
     shape = environment.spaces.kinds[0].actions.array
     for _ in range(steps):
-        environment.step({"agent": np.zeros((environment.copies, 1, *shape.shape), shape.dtype)})
+        environment.step({"agent": np.zeros((environment.num_environments, 1, *shape.shape), shape.dtype)})

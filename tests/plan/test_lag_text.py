@@ -17,7 +17,7 @@ from tests.scripted import scripted_spaces
 
 
 def planned(lag: str = "auto", *, fragments: int = 16, ranks: int = 2, serial: bool = False, batch: str = "") -> Plan:
-    """Actors with a ring of two groups of four copies: eight fragments in play each."""
+    """Actors with a ring of two groups of four environments: eight fragments in play each."""
     text = f"""
 environment: {{factory: tests.scripted}}
 policies:

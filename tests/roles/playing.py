@@ -168,8 +168,11 @@ class Play:
         shape = self.environment.spaces.kind(kind)
         state = {"h": ArraySpec((1,), "float32")} if recurrent else {}
         shapes = PolicyShapes(shape, state, {"value": ArraySpec((), "float32")})
-        copies = self.environment.copies
-        request, reply = request_layout(shapes, copies, len(agents)), reply_layout(shapes, copies, len(agents))
+        num_environments = self.environment.num_environments
+        request, reply = (
+            request_layout(shapes, num_environments, len(agents)),
+            reply_layout(shapes, num_environments, len(agents)),
+        )
         ways = {stream: self._link(stream, index) for stream in Stream}
         transport = self.transport
         channels = SeatChannels(
@@ -179,7 +182,7 @@ class Play:
         )
         blocks = None
         if trained:
-            block = block_layout(shapes, records, copies, len(trained), chunks)
+            block = block_layout(shapes, records, num_environments, len(trained), chunks)
             channels.blocks = transport.outbox(ways[Stream.BLOCKS], block, slots=2)
             blocks = transport.inbox([ways[Stream.BLOCKS]], block, pool=1)
         if strict:
@@ -197,7 +200,7 @@ class Play:
             blocks,
             transport.inbox([ways[Stream.GRANT_REQUESTS]], HEADER_ONLY) if strict else None,
             transport.outbox(ways[Stream.GRANTS], HEADER_ONLY, slots=2) if strict else None,
-            np.zeros((copies, len(agents)), np.float32),
+            np.zeros((num_environments, len(agents)), np.float32),
         )
 
     def _link(self, stream: Stream, index: int) -> Link:
@@ -210,12 +213,12 @@ def summary(episode: Any) -> dict[str, Any]:
     return {"return": sum(episode.returns.values()), "steps": episode.steps, "policies": {}, "metrics": {}}
 
 
-def column(array: Array, copy: int = 0, agent: int = 0) -> list[Any]:
-    """One agent of one copy over time."""
-    values: list[Any] = array[:, copy, agent].tolist()
+def column(array: Array, env: int = 0, agent: int = 0) -> list[Any]:
+    """One agent of one environment over time."""
+    values: list[Any] = array[:, env, agent].tolist()
     return values
 
 
-def times(block: Block, copy: int = 0, agent: int = 0) -> list[tuple[int, int]]:
+def times(block: Block, env: int = 0, agent: int = 0) -> list[tuple[int, int]]:
     """(episode, time) that a scripted environment showed at each record, the bootstrap included."""
-    return [(int(episode) - 1, int(time) - 1) for episode, time, _ in column(block["obs.obs"], copy, agent)]
+    return [(int(episode) - 1, int(time) - 1) for episode, time, _ in column(block["obs.obs"], env, agent)]

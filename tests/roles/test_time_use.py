@@ -59,7 +59,7 @@ def test_serial_run_has_shares_and_no_bottleneck() -> None:
 
 
 def test_actor_whose_blocks_nobody_takes_waits_for_a_slot() -> None:
-    play = Play(build(Settings(factory="synthetic"), copies=2, seed=1), seat={"records": 2})
+    play = Play(build(Settings(factory="synthetic"), num_environments=2, seed=1), seat={"records": 2})
     play.run(4, collects=False)
     before = play.actor.counters()
     for _ in range(20):
@@ -71,7 +71,7 @@ def test_actor_whose_blocks_nobody_takes_waits_for_a_slot() -> None:
 
 
 def test_actor_that_nobody_serves_waits_for_input() -> None:
-    play = Play(build(Settings(factory="synthetic"), copies=2, seed=1), seat={})
+    play = Play(build(Settings(factory="synthetic"), num_environments=2, seed=1), seat={})
     play.actor.poll()
     before = play.actor.counters()
     for _ in range(20):
@@ -80,7 +80,7 @@ def test_actor_that_nobody_serves_waits_for_input() -> None:
 
 
 def test_time_in_a_slow_environment_is_the_environments() -> None:
-    play = Play(build(Settings(factory="synthetic", step_seconds=0.002), copies=2, seed=1), seat={})
+    play = Play(build(Settings(factory="synthetic", step_seconds=0.002), num_environments=2, seed=1), seat={})
     play.run(3)
     assert play.actor.counters()["environment_seconds"] >= 3 * 2 * 0.002
 

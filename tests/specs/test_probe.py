@@ -31,7 +31,7 @@ from srlhpc.specs.named_modules import EnvironmentSettings
 class Settings(EnvironmentSettings):
     pairs: tuple[tuple[int, int], ...] = ()
 
-def build(settings, copies, seed, render=False):
+def build(settings, num_environments, seed, render=False):
 {body}
 """
     (path / "lab").mkdir()
@@ -74,7 +74,7 @@ def test_settings_of_a_users_own_module_arrive_and_prints_do_no_harm(
         print("hello from the simulator")
         assert settings.pairs == ((1, 2), (3, 4))
         from envs import catch
-        return catch.build(catch.Settings(factory="catch"), copies, seed)
+        return catch.build(catch.Settings(factory="catch"), num_environments, seed)
         """,
     )
     assert probe_spaces(settings) == catch.Settings(factory="catch").spaces()
@@ -139,7 +139,7 @@ def wait_for(happened: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-CATCH = "from envs import catch; environment = catch.build(catch.Settings(factory='catch'), copies, seed)\n"
+CATCH = "from envs import catch; environment = catch.build(catch.Settings(factory='catch'), num_environments, seed)\n"
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ class Actor(Role):
         except BaseException as error:
             where = f"{self._where}, group {group.number}, step {group.steps + 1}"
             raise StepError(f"{where}: {raised(error)}") from error
-        self._steps_acted += group.environment.copies
+        self._steps_acted += group.environment.num_environments
         for episode in step.episodes:
             self._episodes.append(self._summary(episode))
 

@@ -40,7 +40,7 @@ class Player:
         policy: Policy,
         kind: str,
         agents: Sequence[int],
-        copies: int,
+        num_environments: int,
         autocast: torch.dtype | None = None,
         exploration: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
@@ -48,9 +48,9 @@ class Player:
         self.kind = kind
         self.policy = policy
         self._agents = list(agents)
-        self._shape = (copies, len(self._agents))
+        self._shape = (num_environments, len(self._agents))
         self._autocast = autocast
-        rows = copies * len(self._agents)
+        rows = num_environments * len(self._agents)
         self._state = policy.initial_state(rows)
         self._exploration = {name: torch.full((rows,), value) for name, value in exploration.items()}
         self._generator = torch.Generator() if exploration else None
@@ -86,9 +86,11 @@ class Player:
 
 
 class Round:
-    """Plays exactly `episodes` episodes: each copy plays a fixed share, so that short episodes are not preferred.
+    """Plays exactly `episodes` episodes: each environment plays a fixed share, so that short episodes are not
+    preferred.
 
-    A copy whose episode has not ended after `most_steps` steps plays no more; what it still had to play is unfinished.
+    An environment whose episode has not ended after `most_steps` steps plays no more; what it still had to play is
+    unfinished.
     """
 
     def __init__(
@@ -102,19 +104,19 @@ class Round:
         self._environment, self._players, self._most_steps = environment, players, most_steps
         for place, player in enumerate(players):
             player.seed(seed + place)
-        share, rest = divmod(episodes, environment.copies)
-        self._quota = np.array([share + (copy < rest) for copy in range(environment.copies)])
-        self._taken = np.zeros(environment.copies, np.int64)
-        """Steps of each copy's episode."""
+        share, rest = divmod(episodes, environment.num_environments)
+        self._quota = np.array([share + (env < rest) for env in range(environment.num_environments)])
+        self._taken = np.zeros(environment.num_environments, np.int64)
+        """Steps of each environment's episode."""
         self.steps = 0
-        """Steps of all copies together."""
+        """Steps of all environments together."""
         self.unfinished = 0
         """Episodes that were given up."""
         self.episodes: list[Episode] = []
-        self._check = StepCheck(environment.spaces, environment.copies)
+        self._check = StepCheck(environment.spaces, environment.num_environments)
         self._step: Step = environment.reset(seed)
         self._check(self._step)
-        self._actions = zero_actions(environment.spaces, environment.copies)
+        self._actions = zero_actions(environment.spaces, environment.num_environments)
 
     @property
     def is_done(self) -> bool:
@@ -126,7 +128,7 @@ class Round:
         return int(self._taken.max(where=self._quota > 0, initial=0))
 
     def advance(self) -> None:
-        """Plays one step in all copies."""
+        """Plays one step in all environments."""
         for player in self._players:
             player.act(self._step.kinds[player.kind], self._actions[player.kind])
         self._step = self._environment.step(self._actions)
@@ -135,9 +137,9 @@ class Round:
         self._taken += 1
         for episode in self._step.episodes:
             # The next step only starts the next episode.
-            self._taken[episode.copy] = -1
-            if self._quota[episode.copy] > 0:
-                self._quota[episode.copy] -= 1
+            self._taken[episode.environment] = -1
+            if self._quota[episode.environment] > 0:
+                self._quota[episode.environment] -= 1
                 self.episodes.append(episode)
         endless = self._taken >= self._most_steps
         if np.count_nonzero(endless):
@@ -190,7 +192,7 @@ class Evaluator(Role):
             return self._begin()
         with self._around:
             self._round.advance()
-        self._steps += self._environment.copies
+        self._steps += self._environment.num_environments
         if self._round.is_done:
             self._end(self._round)
         self._time.spent("computing")

@@ -19,7 +19,7 @@ from srlhpc.roles.time_use import TimeUse
 
 
 class Group:
-    """E copies of the environment with a recorder per policy."""
+    """E environments with a recorder per policy."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class Group:
         lengths = {policy: recorder.fragment_steps for policy, (_, recorder) in seats.items()}
         self._to_open = [(policy, seats[policy][1]) for policy in in_order(lengths)]
         self._seed = seed
-        self._check = StepCheck(environment.spaces, environment.copies)
+        self._check = StepCheck(environment.spaces, environment.num_environments)
         self._record_checks = [RecordCheck(kind) for kind in environment.spaces.kinds]
         self._step: Step | None = None
         self._waiting = False
         self._drops_replies = False
-        self._actions = zero_actions(environment.spaces, environment.copies)
+        self._actions = zero_actions(environment.spaces, environment.num_environments)
 
     def begin(self, start: int) -> None:
-        """New episodes in all copies. Actions that are on their way are not played."""
+        """New episodes in all environments. Actions that are on their way are not played."""
         self._drops_replies = self._waiting
         for _, recorder in self._recorders:
             recorder.start_over()

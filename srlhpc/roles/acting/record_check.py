@@ -1,7 +1,7 @@
 """Checks at the edge to the environment: records that follow each other as the contract (environment.py) says.
 
 Estimators rely on it: the successor of a valid record that ended nothing is the next record, and it is valid.
-Letters: E copies, A agents of a kind.
+Letters: E environments, A agents of a kind.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class RecordCheck:
         for said, holds in _FAULTS.items():
             places = np.argwhere(holds(now, was, ended))
             if len(places):
-                copy, agent = places[0].tolist()
-                return f"agent '{self._kind.agents[agent]}' of kind '{self._kind.name}' in copy {copy} {said}"
+                env, agent = places[0].tolist()
+                return f"agent '{self._kind.agents[agent]}' of kind '{self._kind.name}' in environment {env} {said}"
         raise AssertionError("a contradiction that no fault names")
 
 

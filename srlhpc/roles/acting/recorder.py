@@ -1,6 +1,6 @@
-"""One group of an actor's ring: E copies of the environment and the open fragments of every policy in them.
+"""One group of an actor's ring: E environments and the open fragments of every policy in them.
 
-Letters: T records of a fragment (burn-in included), E copies, A agents of a policy in one copy.
+Letters: T records of a fragment (burn-in included), E environments, A agents of a policy in one environment.
 """
 
 from __future__ import annotations

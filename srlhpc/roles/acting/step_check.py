@@ -1,6 +1,6 @@
 """Checks at the edge to the environment: what a step must be, so that trust inside is earned.
 
-Letters: E copies, A agents of a kind.
+Letters: E environments, A agents of a kind.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class StepCheck:
 
     Args:
         spaces: as the plan knows them.
-        copies: E.
+        num_environments: E.
     """
 
-    def __init__(self, spaces: Spaces, copies: int) -> None:
-        self._kinds = [(kind, _expected(kind, copies)) for kind in spaces.kinds]
+    def __init__(self, spaces: Spaces, num_environments: int) -> None:
+        self._kinds = [(kind, _expected(kind, num_environments)) for kind in spaces.kinds]
         self._names = {kind.name for kind in spaces.kinds}
         self._looks_left = FIRST_STEPS
 
@@ -68,8 +68,8 @@ def _check_kind(kind: Kind, now: KindStep, expected: Mapping[str, _Declared]) ->
         _check_masks(kind, now.action_masks)
 
 
-def _expected(kind: Kind, copies: int) -> dict[str, _Declared]:
-    lead = (copies, len(kind.agents))
+def _expected(kind: Kind, num_environments: int) -> dict[str, _Declared]:
+    lead = (num_environments, len(kind.agents))
     expected = {
         f"observation '{key}'": ((*lead, *spec.shape), np.dtype(spec.dtype)) for key, spec in kind.observations.items()
     }
@@ -101,8 +101,8 @@ def _check_array(
 
 
 def _first_place(kind: Kind, wrong: NDArray[np.bool_]) -> str:
-    copy, agent, *place = (int(i) for i in np.argwhere(wrong)[0])
-    return f"copy {copy}, agent '{kind.agents[agent]}'" + (f", at {place}" if place else "")
+    env, agent, *place = (int(i) for i in np.argwhere(wrong)[0])
+    return f"environment {env}, agent '{kind.agents[agent]}'" + (f", at {place}" if place else "")
 
 
 def _check_declared(what: str, found: Iterable[str], declared: set[str]) -> None:

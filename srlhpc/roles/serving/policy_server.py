@@ -1,6 +1,6 @@
 """The policy server: batches the observations of many groups through the network and answers with actions.
 
-Letters: E copies of a group, A agents of the policy in one copy, R = E x A rows of one group.
+Letters: E environments of a group, A agents of the policy in one environment, R = E x A rows of one group.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gathers blocks into one contiguous time-major batch, field by field.
 
-Letters: T records of a fragment, E copies, A agents, K blocks of a batch, B = K x E x A columns.
+Letters: T records of a fragment, E environments, A agents, K blocks of a batch, B = K x E x A columns.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def settings_for(hiders: int, seekers: int, boxes: int, ramps: int, **changes: A
 
 
 class Scene:
-    """One copy with everything where the test wants it; points are the centres of things.
+    """One environment with everything where the test wants it; points are the centres of things.
 
     Slots count hiders, seekers, boxes, ramps.
     """

@@ -20,9 +20,9 @@ from tests.envs.hide_and_seek.scene import FORWARD_X, IDLE, LOCK, Scene, facing,
 TEAMS = {"hiders": [2, 2], "seekers": [2, 2]}
 
 
-def made(kind: str, copies: int = 2, **changes: object) -> Environment:
+def made(kind: str, num_environments: int = 2, **changes: object) -> Environment:
     settings = {"factory": "hide_and_seek", "scenario": {"kind": kind}, **TEAMS, **changes}
-    return build(Settings.model_validate(settings), copies, 0)
+    return build(Settings.model_validate(settings), num_environments, 0)
 
 
 @pytest.mark.parametrize(("kind", "prep", "horizon"), [("quadrant", 32, 80), ("random_walls", 96, 240)])
@@ -131,7 +131,7 @@ def test_preparation_statistics_are_taken_one_step_after_its_end() -> None:
 def test_stages_are_drawn_from_statistics_that_episodes_have() -> None:
     scenario = {"kind": "random_walls", "horizon": 4}
     settings = Settings.model_validate({"factory": "hide_and_seek", "scenario": scenario, "food": {"sites": 1}})
-    environment = build(settings, copies=1, seed=0)
+    environment = build(settings, num_environments=1, seed=0)
     idle = {"agent": np.zeros((1, len(settings.agents), 5), np.int64)}
     while not (step := environment.step(idle)).episodes:
         pass
@@ -140,7 +140,7 @@ def test_stages_are_drawn_from_statistics_that_episodes_have() -> None:
 
 
 def test_returns_are_those_of_the_first_hider_and_the_last_seeker_in_the_game() -> None:
-    environment = made("quadrant", copies=6, hiders=[1, 2], seekers=[1, 2], reward="selfish")
+    environment = made("quadrant", num_environments=6, hiders=[1, 2], seekers=[1, 2], reward="selfish")
     step = environment.reset(2)
     random = np.random.default_rng(0)
     while not step.episodes:
@@ -149,7 +149,7 @@ def test_returns_are_those_of_the_first_hider_and_the_last_seeker_in_the_game() 
     assert len(step.episodes) == 6
     assert len({row.tobytes() for row in alive}) > 1
     for episode in step.episodes:
-        last = "seeker_1" if alive[episode.copy, 3] else "seeker_0"
+        last = "seeker_1" if alive[episode.environment, 3] else "seeker_0"
         assert episode.metrics["hider_return"] == episode.returns["hider_0"]
         assert episode.metrics["seeker_return"] == episode.returns[last] != 0.0
 
@@ -197,9 +197,9 @@ def test_deterministic_worlds_follow_from_the_seed_and_the_episode_alone() -> No
     np.testing.assert_array_equal(restarted(environment, idle=False), second)
 
 
-def test_team_sizes_stay_in_a_copy_unless_drawn_for_every_episode() -> None:
-    for when, stays in (("per_copy", True), ("per_episode", False)):
-        environment = made("quadrant", copies=8, hiders=[1, 3], seekers=[1, 3], team_sizes=when)
+def test_team_sizes_stay_in_an_environment_unless_drawn_for_every_episode() -> None:
+    for when, stays in (("per_environment", True), ("per_episode", False)):
+        environment = made("quadrant", num_environments=8, hiders=[1, 3], seekers=[1, 3], team_sizes=when)
         before = environment.reset(0).kinds["agent"].alive.copy()
         for _ in range(81):
             step = environment.step({"agent": np.tile(IDLE, (8, 6, 1))})
@@ -211,8 +211,8 @@ def test_worlds_of_the_quadrant_are_compiled_once_whatever_the_teams() -> None:
     settings = Settings.model_validate({"factory": "hide_and_seek", "scenario": {"kind": "quadrant"}})
     game = Game(settings, 2, pool)
     for _ in range(5):
-        for copy, teams in enumerate(((1, 3), (2, 2))):
-            game.start(copy, draw_layout(settings, *teams, random))
+        for env, teams in enumerate(((1, 3), (2, 2))):
+            game.start(env, draw_layout(settings, *teams, random))
     assert pool.compiled == 2
     game.close()
     assert game.worlds == []

@@ -56,7 +56,7 @@ def test_shapes_of_the_quadrant_have_no_sizes_and_no_locks_of_ramps_and_are_not_
 
 @pytest.fixture(scope="module")
 def many() -> tuple[Settings, list[dict[str, np.ndarray]], np.ndarray, np.ndarray]:
-    """Settings, the observations of every copy after a few random steps, who is alive, and numbers of boxes."""
+    """Settings, the observations of every environment after a few random steps, who is alive, and numbers of boxes."""
     settings = Settings(factory="hide_and_seek")
     environment = build(settings, 80, 0)
     environment.reset(3)
@@ -64,8 +64,8 @@ def many() -> tuple[Settings, list[dict[str, np.ndarray]], np.ndarray, np.ndarra
     for _ in range(4):
         step = environment.step({"agent": random.integers(0, (11, 11, 11, 2, 2), (80, 6, 5))})
     now = step.kinds["agent"]
-    copies = [{key: array[copy] for key, array in now.observations.items()} for copy in range(80)]
-    return settings, copies, now.alive, environment._game.bodies.exists[:, 6:15].sum(axis=1)  # type: ignore[attr-defined]
+    seen = [{key: array[env] for key, array in now.observations.items()} for env in range(80)]
+    return settings, seen, now.alive, environment._game.bodies.exists[:, 6:15].sum(axis=1)  # type: ignore[attr-defined]
 
 
 def test_every_team_size_and_number_of_boxes_comes_up(many: tuple) -> None:
@@ -76,16 +76,16 @@ def test_every_team_size_and_number_of_boxes_comes_up(many: tuple) -> None:
 
 
 def test_existence_masks_count_others_boxes_and_ramps(many: tuple) -> None:
-    _, copies, alive, boxes = many
-    for seen, there, number in zip(copies, alive, boxes, strict=True):
+    _, environments, alive, boxes = many
+    for seen, there, number in zip(environments, alive, boxes, strict=True):
         assert (seen["mask_aa_obs_spoof"].sum(axis=1) == there * (there.sum() - 1)).all()
         assert (seen["mask_ab_obs_spoof"].sum(axis=1) == there * number).all()
         assert (seen["mask_ar_obs_spoof"].sum(axis=1) == there * 2).all()
 
 
 def test_padding_is_zero_and_invisible(many: tuple) -> None:
-    _, copies, _, _ = many
-    for seen in copies:
+    _, environments, _, _ = many
+    for seen in environments:
         for entity, mask in (("agent_qpos_qvel", "aa"), ("box_obs", "ab"), ("ramp_obs", "ar")):
             absent = ~seen[f"mask_{mask}_obs_spoof"]
             assert not seen[entity][absent].any()
@@ -93,15 +93,15 @@ def test_padding_is_zero_and_invisible(many: tuple) -> None:
 
 
 def test_absent_agents_observe_zeros(many: tuple) -> None:
-    _, copies, alive, _ = many
-    for seen, there in zip(copies, alive, strict=True):
+    _, environments, alive, _ = many
+    for seen, there in zip(environments, alive, strict=True):
         assert not any(array[~there].any() for array in seen.values())
         assert seen["lidar"][there].all()
 
 
 def test_invisible_entities_keep_their_true_features(many: tuple) -> None:
-    _, copies, alive, _ = many
-    for seen, there in zip(copies, alive, strict=True):
+    _, environments, alive, _ = many
+    for seen, there in zip(environments, alive, strict=True):
         unseen = seen["mask_ab_obs_spoof"] & ~seen["mask_ab_obs"]
         # Lower corner, cosine and sine of every box are the same for all agents that are there.
         boxes = seen["box_obs"][there][..., :9]

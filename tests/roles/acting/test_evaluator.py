@@ -20,7 +20,7 @@ from tests.roles.playing import summary
 from tests.scripted import CHOICES, Script, Scripted, scripted_spaces
 
 LENGTHS = (1, 5)
-"""Of all episodes of copies 0 and 1."""
+"""Of all episodes of environments 0 and 1."""
 
 
 class Recording(CountingPolicy):
@@ -53,18 +53,18 @@ def test_round_has_exactly_so_many_episodes(episodes: int) -> None:
     assert len(played(episodes).episodes) == episodes
 
 
-def test_every_copy_plays_its_fixed_share_however_short_its_episodes_are() -> None:
-    assert Counter(episode.copy for episode in played(7).episodes) == {0: 4, 1: 3}
+def test_every_environment_plays_its_fixed_share_however_short_its_episodes_are() -> None:
+    assert Counter(episode.environment for episode in played(7).episodes) == {0: 4, 1: 3}
 
 
 @pytest.mark.parametrize(("most_steps", "ended", "unfinished"), [(4, {0: 4}, 3), (5, {0: 4, 1: 3}, 0)])
-def test_copy_whose_episode_does_not_end_plays_no_more_and_the_others_go_on(
+def test_environment_whose_episode_does_not_end_plays_no_more_and_the_others_go_on(
     most_steps: int, ended: dict[int, int], unfinished: int
 ) -> None:
     played = Round(environment(), [Player(Recording(), "agent", (0,), 2)], 7, seed=1, most_steps=most_steps)
     while not played.is_done:
         played.advance()
-    assert Counter(episode.copy for episode in played.episodes) == ended
+    assert Counter(episode.environment for episode in played.episodes) == ended
     assert played.unfinished == unfinished
 
 
@@ -73,7 +73,7 @@ def test_player_starts_its_state_over_with_each_episode() -> None:
     played = Round(world, [Player(Recording(), "agent", (0,), 2)], 4, seed=1)
     while not played.is_done:
         played.advance()
-    by_time = {time: action for copy, _, time, _, action in world.received if copy == 1}
+    by_time = {time: action for env, _, time, _, action in world.received if env == 1}
     assert by_time == {0: 0, 1: 1, 2: 2, 3: 3, 4: 3}
 
 
@@ -173,7 +173,7 @@ def test_round_reports_version_count_and_returns() -> None:
     (finished,) = evaluating.poll()
     assert finished["version"] == 0
     assert finished["episodes"] == 3
-    # Copy 0 plays two episodes of return 1, copy 1 one of 1 + 2 + 3 + 4 + 5.
+    # Environment 0 plays two episodes of return 1, environment 1 one of 1 + 2 + 3 + 4 + 5.
     assert finished["return_mean"] == pytest.approx(17 / 3)
     assert finished["length_mean"] == pytest.approx(7 / 3)
 

@@ -52,7 +52,8 @@ def test_step_that_a_state_was_saved_at_is_taken_as_it_is() -> None:
 
 
 def changed(**changes: tuple[int, tuple[int, int], bool | float]) -> list[KindStep]:
-    """Steps of an agent `a` and an agent `b` in two copies; in copy 0, `b` dies after record 0, and is back at 2."""
+    """Steps of an agent `a` and an agent `b` in two environments; in environment 0, `b` dies after record 0, and is
+    back at 2."""
     steps = steps_of(Scripted(SCRIPTS, {"agent": AGENTS}), 12)
     for name, (time, place, value) in changes.items():
         getattr(steps[time], name)[place] = value
@@ -62,14 +63,17 @@ def changed(**changes: tuple[int, tuple[int, int], bool | float]) -> list[KindSt
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"valid": (2, (0, 0), False)}, f"agent 'a' of kind 'agent' in copy 0 {NO_TURN}"),
+        ({"valid": (2, (0, 0), False)}, f"agent 'a' of kind 'agent' in environment 0 {NO_TURN}"),
         ({"valid": (3, (0, 0), False), "terminated": (4, (0, 0), False)}, NO_TURN),
         ({"valid": (2, (0, 0), False), "alive": (2, (0, 0), False)}, "left the game without an end"),
-        ({"terminated": (1, (0, 1), False)}, "agent 'b' of kind 'agent' in copy 0 left the game without an end"),
+        ({"terminated": (1, (0, 1), False)}, "agent 'b' of kind 'agent' in environment 0 left the game without an end"),
         ({"terminated": (1, (0, 0), True)}, "is valid in the record after its end"),
         ({"terminated": (2, (0, 1), True)}, "gets an end (terminated or truncated) for a record that was not valid"),
         ({"truncated": (2, (0, 1), True)}, "gets an end (terminated or truncated) for a record that was not valid"),
-        ({"rewards": (2, (0, 1), 1.0)}, "agent 'b' of kind 'agent' in copy 0 gets a reward for a record that was not"),
+        (
+            {"rewards": (2, (0, 1), 1.0)},
+            "agent 'b' of kind 'agent' in environment 0 gets a reward for a record that was not",
+        ),
         ({"first": (1, (0, 0), True)}, "has first set in the middle of its episode"),
         ({"first": (0, (0, 0), False)}, "begins a valid record without first"),
         ({"first": (2, (0, 1), False)}, "begins a valid record without first"),
@@ -83,7 +87,7 @@ def changed(**changes: tuple[int, tuple[int, int], bool | float]) -> list[KindSt
     ],
 )
 def test_contradictions_are_named(changes: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValueError, match="copy 0") as caught:
+    with pytest.raises(ValueError, match="environment 0") as caught:
         check_all(changed(**changes))
     assert fault in str(caught.value)
 

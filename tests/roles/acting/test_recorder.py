@@ -15,12 +15,12 @@ from tests.scripted import Script, Scripted
 T, F = True, False
 
 
-def one_copy(*scripts: Script) -> Scripted:
+def one_environment(*scripts: Script) -> Scripted:
     return Scripted([scripts])
 
 
 def test_fragment_without_an_end_holds_its_records_and_the_bootstrap() -> None:
-    play = Play(one_copy(Script(10)), default={})
+    play = Play(one_environment(Script(10)), default={})
     play.run(4)
     (block,) = play.only.blocks
     assert times(block) == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)]
@@ -32,7 +32,7 @@ def test_fragment_without_an_end_holds_its_records_and_the_bootstrap() -> None:
 
 
 def test_next_fragment_starts_with_the_bootstrap_of_the_one_before() -> None:
-    play = Play(one_copy(Script(10)), default={})
+    play = Play(one_environment(Script(10)), default={})
     play.run(8)
     first, second = play.only.blocks
     assert times(first)[-1] == times(second)[0] == (0, 4)
@@ -40,7 +40,7 @@ def test_next_fragment_starts_with_the_bootstrap_of_the_one_before() -> None:
 
 
 def test_end_at_the_last_record_leaves_the_invalid_record_to_the_next_fragment() -> None:
-    play = Play(one_copy(Script(4), Script(10)), default={})
+    play = Play(one_environment(Script(4), Script(10)), default={})
     play.run(8)
     first, second = play.only.blocks
     assert column(first["terminated"]) == [F, F, F, T]
@@ -54,7 +54,7 @@ def test_end_at_the_last_record_leaves_the_invalid_record_to_the_next_fragment()
 
 
 def test_end_at_the_first_record_of_a_fragment_is_followed_by_its_invalid_record() -> None:
-    play = Play(one_copy(Script(5), Script(10)), default={})
+    play = Play(one_environment(Script(5), Script(10)), default={})
     play.run(8)
     block = play.only.blocks[1]
     assert times(block) == [(0, 4), (0, 5), (1, 0), (1, 1), (1, 2)]
@@ -64,7 +64,7 @@ def test_end_at_the_first_record_of_a_fragment_is_followed_by_its_invalid_record
 
 
 def test_truncation_is_no_termination() -> None:
-    play = Play(one_copy(Script(2, end="truncated")), default={})
+    play = Play(one_environment(Script(2, end="truncated")), default={})
     play.run(4)
     (block,) = play.only.blocks
     assert column(block["truncated"]) == [F, T, F, F]
@@ -72,7 +72,7 @@ def test_truncation_is_no_termination() -> None:
 
 
 def test_new_episode_at_the_bootstrap_is_marked_as_first() -> None:
-    play = Play(one_copy(Script(3)), default={})
+    play = Play(one_environment(Script(3)), default={})
     play.run(4)
     (block,) = play.only.blocks
     assert times(block)[-1] == (1, 0)
@@ -80,7 +80,7 @@ def test_new_episode_at_the_bootstrap_is_marked_as_first() -> None:
 
 
 def test_episodes_of_one_record_alternate_with_invalid_records() -> None:
-    play = Play(one_copy(Script(1)), default={})
+    play = Play(one_environment(Script(1)), default={})
     play.run(4)
     (block,) = play.only.blocks
     assert column(block["valid"]) == [T, F, T, F]
@@ -88,12 +88,12 @@ def test_episodes_of_one_record_alternate_with_invalid_records() -> None:
     assert column(block["first"]) == [T, F, T, F, T]
 
 
-def test_copies_of_a_group_end_independently() -> None:
+def test_environments_of_a_group_end_independently() -> None:
     play = Play(Scripted([[Script(2)], [Script(10)]]), default={})
     play.run(4)
     (block,) = play.only.blocks
-    assert column(block["valid"], copy=0) == [T, T, F, T]
-    assert column(block["valid"], copy=1) == [T, T, T, T]
+    assert column(block["valid"], env=0) == [T, T, F, T]
+    assert column(block["valid"], env=1) == [T, T, T, T]
     assert block.header[BlockHeader.VALID] == 7
     assert block.header[BlockHeader.STEPS] == 7
 
@@ -160,7 +160,7 @@ def test_policies_of_different_kinds_see_their_own_kind() -> None:
 
 
 def test_what_the_server_said_is_kept_with_its_record() -> None:
-    play = Play(one_copy(Script(10)), default={})
+    play = Play(one_environment(Script(10)), default={})
     play.run(4)
     (block,) = play.only.blocks
     assert column(block["actions"]) == [0, 1, 2, 3]
@@ -169,7 +169,7 @@ def test_what_the_server_said_is_kept_with_its_record() -> None:
 
 
 def test_version_is_kept_per_record_and_the_header_names_the_oldest() -> None:
-    play = Play(one_copy(Script(10)), default={})
+    play = Play(one_environment(Script(10)), default={})
     play.only.version = 5
     play.run(2)
     play.only.version = 6
@@ -180,7 +180,7 @@ def test_version_is_kept_per_record_and_the_header_names_the_oldest() -> None:
 
 
 def test_header_numbers_the_fragments_of_its_group() -> None:
-    play = Play(one_copy(Script(10)), default={})
+    play = Play(one_environment(Script(10)), default={})
     play.run(8)
     headers = [block.header for block in play.only.blocks]
     assert [header[BlockHeader.GROUP] for header in headers] == [7, 7]
@@ -192,7 +192,7 @@ def test_header_numbers_the_fragments_of_its_group() -> None:
 
 
 def test_state_is_that_before_the_first_record_and_final_state_that_before_the_bootstrap() -> None:
-    play = Play(one_copy(Script(20)), default={"recurrent": True})
+    play = Play(one_environment(Script(20)), default={"recurrent": True})
     play.run(8)
     first, second = play.only.blocks
     assert first["state.h"].item() == 0
@@ -202,7 +202,7 @@ def test_state_is_that_before_the_first_record_and_final_state_that_before_the_b
 
 
 def test_states_before_the_later_chunks_are_stored_and_wanted() -> None:
-    play = Play(one_copy(Script(20)), default={"recurrent": True, "records": 6, "chunks": 3})
+    play = Play(one_environment(Script(20)), default={"recurrent": True, "records": 6, "chunks": 3})
     play.run(12)
     first, second = play.only.blocks
     assert [first["state.h"].item(), *column(first["chunk_state.h"])] == [0, [2], [4]]
@@ -212,19 +212,19 @@ def test_states_before_the_later_chunks_are_stored_and_wanted() -> None:
 
 
 def test_state_counts_from_the_reset_inside_a_fragment() -> None:
-    play = Play(one_copy(Script(2)), default={"recurrent": True})
+    play = Play(one_environment(Script(2)), default={"recurrent": True})
     play.run(4)
     assert play.only.blocks[0]["final_state.h"].item() == 1
 
 
 def test_state_is_wanted_only_where_it_is_kept() -> None:
-    play = Play(one_copy(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2})
+    play = Play(one_environment(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2})
     play.run(6)
     assert [header[RequestHeader.WANT_STATE] for header in play.only.headers] == [1, 0, 1, 1, 0, 1]
 
 
 def test_first_fragment_has_zeros_where_the_burn_in_would_be() -> None:
-    play = Play(one_copy(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2})
+    play = Play(one_environment(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2})
     play.run(3)
     (block,) = play.only.blocks
     assert column(block["valid"]) == [F, F, T, T, T]
@@ -237,7 +237,7 @@ def test_first_fragment_has_zeros_where_the_burn_in_would_be() -> None:
 
 
 def test_later_fragment_repeats_the_tail_of_the_one_before_as_invalid_burn_in() -> None:
-    play = Play(one_copy(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2})
+    play = Play(one_environment(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2})
     play.run(6)
     second = play.only.blocks[1]
     assert times(second) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (0, 6)]
@@ -250,7 +250,7 @@ def test_later_fragment_repeats_the_tail_of_the_one_before_as_invalid_burn_in() 
 
 
 def test_reset_inside_the_burn_in_is_repeated_too() -> None:
-    play = Play(one_copy(Script(1)), default={"recurrent": True, "records": 5, "burn_in": 2})
+    play = Play(one_environment(Script(1)), default={"recurrent": True, "records": 5, "burn_in": 2})
     play.run(6)
     first, second = play.only.blocks
     assert column(first["first"]) == [F, F, T, F, T, F]
@@ -259,7 +259,7 @@ def test_reset_inside_the_burn_in_is_repeated_too() -> None:
 
 
 def test_oldest_version_does_not_count_the_burn_in() -> None:
-    play = Play(one_copy(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2})
+    play = Play(one_environment(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2})
     play.only.version = 1
     play.run(3)
     play.only.version = 2
@@ -270,7 +270,7 @@ def test_oldest_version_does_not_count_the_burn_in() -> None:
 
 
 def test_new_episodes_everywhere_drop_the_burn_in_of_before() -> None:
-    play = Play(one_copy(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2, "strict": True})
+    play = Play(one_environment(Script(20)), default={"recurrent": True, "records": 5, "burn_in": 2, "strict": True})
     play.actor.poll()
     play.only.grant(0)
     play.run(3)
@@ -321,7 +321,7 @@ def test_group_whose_long_fragment_ends_within_a_short_one_says_that_it_must_not
 
 
 def test_no_record_is_written_before_the_grant() -> None:
-    play = Play(one_copy(Script(20)), default={"strict": True})
+    play = Play(one_environment(Script(20)), default={"strict": True})
     for _ in range(5):
         play.actor.poll()
     assert not play.only.serve()
@@ -330,7 +330,7 @@ def test_no_record_is_written_before_the_grant() -> None:
 
 
 def test_grant_is_good_for_one_fragment() -> None:
-    play = Play(one_copy(Script(20)), default={"strict": True})
+    play = Play(one_environment(Script(20)), default={"strict": True})
     play.actor.poll()
     assert play.only.grant(version=3)
     play.run(4)
@@ -343,7 +343,7 @@ def test_grant_is_good_for_one_fragment() -> None:
 
 
 def test_requests_carry_the_version_that_the_grant_needs() -> None:
-    play = Play(one_copy(Script(20)), default={"strict": True})
+    play = Play(one_environment(Script(20)), default={"strict": True})
     play.actor.poll()
     play.only.grant(version=3)
     play.run(4)
@@ -351,7 +351,7 @@ def test_requests_carry_the_version_that_the_grant_needs() -> None:
 
 
 def test_group_waits_while_no_slot_for_the_next_block_is_free() -> None:
-    play = Play(one_copy(Script(40)), default={})
+    play = Play(one_environment(Script(40)), default={})
     with pytest.raises(AssertionError, match="made 8 steps"):
         play.run(16, collects=False)
     play.only.collect()
@@ -372,7 +372,7 @@ def test_error_in_an_environment_names_environment_rank_group_and_step() -> None
 
 
 def test_ended_actor_says_last_on_every_link_and_drops_the_open_fragment() -> None:
-    play = Play(one_copy(Script(20)), default={})
+    play = Play(one_environment(Script(20)), default={})
     play.run(2)
     play.actor.obey(Command(stop=True))
     play.actor.poll()
@@ -388,7 +388,7 @@ def test_ended_actor_says_last_on_every_link_and_drops_the_open_fragment() -> No
 
 
 def test_episodes_are_reported_once_with_their_steps() -> None:
-    play = Play(one_copy(Script(2), Script(3)), default={})
+    play = Play(one_environment(Script(2), Script(3)), default={})
     play.run(6)
     report = Report(1, "here", 1)
     play.actor.fill(report)
@@ -413,7 +413,7 @@ def test_many_episodes_are_news_and_fill_no_more_than_a_report_holds() -> None:
 @pytest.mark.parametrize("steps", range(1, 9))
 def test_group_that_was_saved_after_any_step_goes_on_with_the_same_fragments(steps: int) -> None:
     settings = {"recurrent": True, "records": 5, "burn_in": 2}
-    whole, saved, other = (Play(one_copy(Script(7)), default=settings) for _ in range(3))
+    whole, saved, other = (Play(one_environment(Script(7)), default=settings) for _ in range(3))
     whole.run(12)
     saved.run(steps)
     resume(saved, other)
@@ -424,7 +424,7 @@ def test_group_that_was_saved_after_any_step_goes_on_with_the_same_fragments(ste
 @pytest.mark.parametrize("moves", range(0, 36))
 def test_group_that_was_saved_while_it_waits_for_anything_goes_on_with_the_same_fragments(moves: int) -> None:
     settings = {"recurrent": True, "records": 6, "chunks": 2, "strict": True}
-    whole, saved, other = (Play(one_copy(Script(7)), default=settings) for _ in range(3))
+    whole, saved, other = (Play(one_environment(Script(7)), default=settings) for _ in range(3))
     for number in range(80):
         move(whole, number)
         if number == moves:
@@ -463,7 +463,7 @@ def same_blocks(whole: Play, saved: Play, other: Play) -> None:
 
 
 def test_fragment_that_is_open_begins_anew_with_new_episodes_and_drops_the_reply_on_its_way() -> None:
-    play = Play(one_copy(Script(9), Script(20)), default={"records": 4, "strict": True})
+    play = Play(one_environment(Script(9), Script(20)), default={"records": 4, "strict": True})
     play.actor.poll()
     play.only.grant(5)
     play.run(2)
@@ -478,7 +478,7 @@ def test_fragment_that_is_open_begins_anew_with_new_episodes_and_drops_the_reply
 
 
 def test_waiting_actor_polls_the_blocks_that_it_has_sent() -> None:
-    play = Play(one_copy(Script(10)), default={})
+    play = Play(one_environment(Script(10)), default={})
     play.run(4)
     play.actor.poll()
     assert play.only.recorder.channels.blocks is not None

@@ -70,8 +70,8 @@ def test_number_when_it_is_not_finite_then_it_is_named(value: float) -> None:
         kind.rewards[0, 0] = value
 
     ending = " of kind 'agent' has a number that is not finite (nan or inf)"
-    assert message_after(observation) == f"observation 'obs'{ending}: copy 1, agent 'agent_2', at [3]"
-    assert message_after(reward) == f"rewards{ending}: copy 0, agent 'agent_0'"
+    assert message_after(observation) == f"observation 'obs'{ending}: environment 1, agent 'agent_2', at [3]"
+    assert message_after(reward) == f"rewards{ending}: environment 0, agent 'agent_0'"
 
 
 def test_masks_when_one_choice_of_several_has_none_allowed_then_they_are_refused() -> None:
@@ -79,12 +79,14 @@ def test_masks_when_one_choice_of_several_has_none_allowed_then_they_are_refused
         assert kind.action_masks is not None
         kind.action_masks[1, 0, 2:] = False
 
-    expected = "action_masks of kind 'agent' allow no choice; at least one must be allowed: copy 1, agent 'agent_0'"
+    expected = (
+        "action_masks of kind 'agent' allow no choice; at least one must be allowed: environment 1, agent 'agent_0'"
+    )
     assert message_after(change, MultiDiscrete((2, 3))) == expected
 
 
 def test_return_when_it_is_not_finite_then_it_is_refused() -> None:
-    played = Step(step(Discrete(2)).kinds, [Episode(copy=0, steps=1, returns={"agent_0": float("nan")})])
+    played = Step(step(Discrete(2)).kinds, [Episode(environment=0, steps=1, returns={"agent_0": float("nan")})])
     with pytest.raises(ValueError, match="return of an episode is not finite"):
         StepCheck(spaces(Discrete(2)), E)(played)
 
