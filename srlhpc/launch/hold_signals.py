@@ -1,4 +1,4 @@
-"""Runs a module with the batch system's signals held until somebody can take a note of them.
+"""Runs a module with the batch system's signals held until there is a handler for them.
 
 `python -m srlhpc.launch.hold_signals MODULE ARGUMENTS...`: the batch script starts the foreman so, since a signal that
 comes while Python and submitit are loading would kill it. `JobSignals.catch` lets them through.

@@ -25,7 +25,7 @@ from srlhpc.runs.progress import ProgressLine, progress_text
 from srlhpc.specs.child_processes import children
 
 _KINDS = {"StepError": "environment", "DivergedError": "diverged", "UserError": "user", "StandstillError": "standstill"}
-"""Exceptions that say more than that something was raised."""
+"""Exceptions that have a kind of their own."""
 
 
 class SerialForeman:
@@ -57,7 +57,7 @@ class SerialForeman:
         """Why this process must leave the run alone."""
 
     def run(self) -> Outcome:
-        """Trains until the end. What training raises is shown with its traceback and is the end, as for ranks."""
+        """Trains until the end. An exception of training is shown with its traceback and ends the run, as for ranks."""
         with self._signals.caught():
             outcome = self._run_here()
         self._progress.say(summary(self._paths, outcome))
@@ -88,7 +88,7 @@ class SerialForeman:
         return self._failed(error)
 
     def _failed(self, error: BaseException) -> Outcome:
-        """Writes down what was raised, as a rank does."""
+        """Records the exception, as a rank does."""
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
         kind = _KINDS.get(type(error).__name__, "exception")
         content = {"rank": 0, "role": "serial", "index": 0, "label": "serial", "host": socket.gethostname()}

@@ -38,7 +38,7 @@ class Signals:
             yield self
 
     def insist(self) -> None:
-        """Asks for the end, if that was wanted and could not be asked for yet."""
+        """Asks for the end again, if it could not be asked for when the signal came."""
         if self._is_owed:
             with suppress(OSError):
                 mailbox.post(self._attempt.stop)
@@ -85,7 +85,7 @@ class JobSignals:
         """submitit's handler, which requeues the job and exits."""
 
     def catch(self) -> None:
-        """Puts the notes in place of submitit's handlers; call it from the main thread."""
+        """Replaces submitit's handlers by its own; call it from the main thread."""
         for number in (*WARNINGS, *ENDS):
             before = signal.signal(number, self._note)
             if number in WARNINGS and callable(before):
@@ -93,7 +93,7 @@ class JobSignals:
         signal.signal(signal.SIGCONT, signal.SIG_DFL)
         if os.environ.pop(WARNED_VARIABLE, None):
             self.announced_at = time.monotonic()
-        # The batch script blocks them until somebody can take a note.
+        # The batch script has blocked them until there is a handler.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*WARNINGS, *ENDS))
 
     @property

@@ -132,7 +132,7 @@ class SlurmAttempt:
 
 
 class StepAbort:
-    """Notices that Slurm has ended a part of the step, whose ranks can then leave no word.
+    """Notices that Slurm has ended a part of the step, whose ranks then leave no file.
 
     Somebody cancels one component of a heterogeneous job, or a node is lost: srun says so in its log and waits for the
     other ranks, which know nothing.
@@ -149,7 +149,7 @@ class StepAbort:
         self._since: float | None = None
 
     def __call__(self) -> Outcome | None:
-        """The outcome that ends the other ranks, when patience is over."""
+        """The outcome that ends the other ranks, once the time to be told why is over."""
         if self._since is None and self._has_grown() and ABORTED in (self._looks.text(self._log) or ""):
             self._since = time.monotonic()
         if self._since is None or time.monotonic() < self._since + self._patience:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _TOLD_SECONDS = 20.0
-"""Within which Slurm sends TERM to the foreman of a job that it ends."""
+"""Seconds within which Slurm sends TERM to the foreman of a job that it ends."""
 
 
 class SlurmForeman:
@@ -80,7 +80,7 @@ class SlurmForeman:
         self._keeps_run = False
 
     def work(self) -> Outcome:
-        """Attempts until it is decided otherwise."""
+        """Runs attempts until one decides otherwise; returns how the last one ended."""
         numbers = self._paths.attempt_numbers()
         try:
             self._room(lambda: self._lease.take_within(60.0, numbers[-1] + 1 if numbers else 1))
@@ -108,11 +108,11 @@ class SlurmForeman:
         return self._attempts()
 
     def _is_cancelled(self) -> bool:
-        """Whether `srlhpc cancel` has been told of this job."""
+        """Whether `srlhpc cancel` has marked this job."""
         return self._job in cancelled_jobs(self._paths)
 
     def _leave_cancelled(self, what: str) -> Outcome:
-        """Ends for good; the last attempt, which may have been to go on, says so."""
+        """Ends the run for good, and amends the end of the last attempt, which may have been to be continued."""
         outcome = self._cancelled(what)
         self._amend(outcome)
         return self._leave(outcome, "end")
@@ -128,7 +128,7 @@ class SlurmForeman:
         try:
             plan, plugin = self._plan(), srun_plugin(self._cluster)
         except (UserError, ClusterError):
-            # Whoever ends the job also ends the processes that were asked for this.
+            # The end of the job also ends the processes that plan and ask MPI: their failure is not the cause.
             if not self._signals.any:
                 raise
             return self._leave_without_attempt()
@@ -178,7 +178,7 @@ class SlurmForeman:
         return self._leave_without_attempt()
 
     def _endless(self, outcome: Outcome, situation: AttemptEnd) -> Outcome:
-        """The outcome; of ranks that crash again and again it says so."""
+        """The outcome, with a message of its own for ranks that crash again and again."""
         if outcome.state != "failed" or not is_endless(situation):
             return outcome
         crashes = situation.restarts_lately + 1

@@ -90,9 +90,9 @@ class Standby:
             self._progress.say(f"no ranks stand by for a restart: {problem}")
 
     def take(self) -> StandingBy | None:
-        """Them, or None: start others. The attempt is then to be described, at which it begins.
+        """The ranks that stand by; None if others must be started. They begin when their attempt is described.
 
-        Those that are still loading are further than others would be.
+        Ranks that are still loading are taken, too: they are further than others would be.
         """
         waiting, self._has_failed = self._waiting, False
         if waiting is None or self._problem(waiting):
@@ -103,11 +103,11 @@ class Standby:
         return waiting
 
     def forbid(self) -> None:
-        """No others are started in this job."""
+        """Starts no others in this job."""
         self._is_wanted = False
 
     def end(self) -> None:
-        """Ends them, and removes every trace."""
+        """Ends the ranks that stand by, and removes every trace."""
         waiting, self._waiting = self._waiting, None
         if waiting is None:
             return
@@ -122,7 +122,7 @@ class Standby:
 
     def _start(self) -> None:
         attempt = self._paths.attempt(self._paths.attempt_numbers()[-1] + 1)
-        # Whoever sees a folder with its name must see that it is no attempt yet.
+        # Everybody who sees a folder of that name must see that it is no attempt yet.
         aside = AttemptPaths(attempt.folder.with_name(f".{attempt.folder.name}.{STANDBY}"))
         for old in (aside, attempt):
             self._paths.remove(old)
@@ -144,7 +144,7 @@ class Standby:
         self._deadline = time.monotonic() + self._start_seconds
 
     def _problem(self, waiting: StandingBy) -> str | None:
-        """Why they cannot take over; None if they can, or will."""
+        """Why the ranks that stand by cannot take over; None if they can, or will."""
         self._looked_at = time.monotonic()
         attempt = waiting.attempt
         if ends := read_ends(attempt, looks=self._looks):

@@ -93,7 +93,7 @@ class ForemanExecutor(SlurmExecutor):
         try:
             self._record(job_id)
         except OSError:
-            # Nobody would know of the job.
+            # The job was not recorded, so nobody would know of it.
             run_slurm(["scancel", job_id])
             raise
         job: SlurmJob[Any] = SlurmJob(folder=self.folder, job_id=job_id, tasks=[0])

@@ -13,7 +13,7 @@ def needs_grants(plan: Plan, policy: str) -> bool:
 
 
 def max_policy_lag(plan: Plan, policy: str) -> int | None:
-    """In updates; None for no limit. In a serial run it is only what comes from using a batch again."""
+    """The limit in updates; None for none. In a serial run it is only what comes from using a batch again."""
     return plan.spec.policies[policy].batch.uses - 1 if plan.serial else oldest_trained(plan, policy)
 
 

@@ -25,7 +25,7 @@ class RolePlan:
     address: int
     rank: int
     policy: str | None = None
-    """Of a trainer: the policy it trains. Of a policy server: the only one it serves, or None for all."""
+    """Policy that a trainer trains; the only one that a policy server serves, or None for all."""
 
     @property
     def label(self) -> str:
@@ -125,7 +125,7 @@ class Plan:
 
     @cached_property
     def _servers(self) -> dict[str, tuple[RolePlan, ...]]:
-        """By policy; one may serve several."""
+        """Policy servers by policy; one may serve several."""
         servers = self.named("policy_server")
         return {name: tuple(r for r in servers if r.policy in (None, name)) for name in self.spec.policies}
 
@@ -193,7 +193,7 @@ class Plan:
         return Link(stream, source.address, destination.address, 0)
 
     def to_json(self) -> dict[str, Any]:
-        """For the run directory and for people."""
+        """Plain data for the run directory and for people."""
         return {
             "serial": self.serial,
             "spec": self.spec.model_dump(mode="json"),

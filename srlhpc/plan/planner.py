@@ -116,7 +116,7 @@ def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple
 
 
 def _ranks(row: RoleRow, spec: ExperimentSpec) -> int:
-    """As many as the role's section says; one if it has none."""
+    """Ranks of a role: as many as its section says; one if it has none."""
     section = row.settings(spec)
     return 1 if section is None else int(section.ranks)
 

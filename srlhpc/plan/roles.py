@@ -16,7 +16,7 @@ class RoleRow:
     """What sets a role apart from the others, beside what it does."""
 
     name: str
-    """As labels, reports and profiles say it."""
+    """Its name in labels, reports and profiles."""
     section: str | None
     """Its section of a job file; None: there is nothing to set."""
     waits_for: str
@@ -24,14 +24,14 @@ class RoleRow:
     sends: tuple[str, ...]
     """Streams that it sends on (`comm/channel.py`), in small letters."""
     silence_seconds: float = 300.0
-    """Without a report, after which its rank counts as dead."""
+    """Seconds without a report after which its rank counts as dead."""
     needs_torch: bool = False
     needs_environment: bool = False
     """Whether it steps an environment, whose module its rank loads in advance."""
     reads_checkpoint: bool = False
     """Whether it is built from the checkpoint that the attempt goes on from."""
     is_essential: bool = False
-    """Whether the death of a rank that has its name ends the step; else the others go on."""
+    """Whether the death of a rank that has its name ends the step; else the others continue."""
     one_must_live: bool = False
     """Whether the step ends when the last rank that has its name is dead."""
     per_policy: bool = False

@@ -8,7 +8,7 @@ from pathlib import Path
 _RANK_BYTES, _TORCH_RANK_BYTES = 64 << 20, 256 << 20
 """What a rank may take that has loaded everything and made nothing: measured are 30 to 60 and 140 to 230 MB."""
 _RESERVE_BYTES = 512 << 20
-"""Left to those who train: a new simulator, a checkpoint that is put together."""
+"""Bytes left to the ranks that train: a new simulator, a checkpoint that is put together."""
 
 
 def room_for(beside: Sequence[bool]) -> int:
@@ -52,7 +52,7 @@ def _free_in_groups(proc: Path, root: Path) -> Iterator[int]:
 
 
 def _free_in_group(group: Path, limit: str, usage: str, reclaimable: str) -> int | None:
-    """None if the group has no limit."""
+    """Bytes that are free in a control group; None if it has no limit."""
     try:
         most, used = (group / limit).read_text().strip(), int((group / usage).read_text())
         counts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())

@@ -13,7 +13,7 @@ from srlhpc.roles.role import Role
 from srlhpc.roles.stillness import TOLD_SECONDS, Stillness, write_stacks
 
 _AWAY_SECONDS = 5.0
-"""Between two polls: longer means that the rank was inside a piece of work, or suspended."""
+"""Seconds between two polls: more means that the rank was inside a piece of work, or suspended."""
 
 
 class CoordinatorSilentError(RuntimeError):

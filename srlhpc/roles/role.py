@@ -37,15 +37,15 @@ class Role(ABC):
 
     @property
     def moves(self) -> int:
-        """Grows with everything that the role has done, in whatever unit; how a run that stands still is found."""
+        """A count that grows with everything the role does, in whatever unit; by it a standstill is found."""
         return 0
 
     def waits_for(self) -> str:
-        """What the role waits for now, in words for people; empty if for nothing."""
+        """What the role waits for now, in words; empty if for nothing."""
         return ""
 
     def obey(self, command: Command) -> None:
-        """Takes note of what the coordinator wants."""
+        """Notes what the coordinator wants."""
 
     def forget(self, addresses: Collection[int]) -> None:
         """The roles at these addresses are dead."""
@@ -81,11 +81,11 @@ class Backoff:
     usual_seconds: float
     """Length up to which sleeps grow quickly."""
     slow_growth: float = 1.05
-    """Beyond: what has waited for a second is not late by another twentieth."""
+    """Growth of longer sleeps: what has waited for a second is not late by another twentieth."""
     longest_seconds: float = 5e-3
     starting_seconds: float = 50e-3
-    """Instead, until a rank has done something in `START_POLLS` polls: hundreds of ranks of a node that wait for one
-    still starting must leave the cores to it."""
+    """Longest sleep until a rank has done something in `START_POLLS` polls: hundreds of ranks of a node that wait for
+    one still starting must leave the cores to it."""
 
     def next(self, pause: float, *, starting: bool) -> float:
         """The sleep after one of `pause` seconds."""

@@ -24,17 +24,17 @@ from srlhpc.roles.role import Role
 log = logging.getLogger(__name__)
 
 STANDSTILL_SECONDS = 40.0
-"""So long nothing moves on any rank until it is called a standstill."""
+"""Seconds without a move on any rank that make a standstill."""
 RELIEF_SECONDS = 5.0
-"""So long, until trainers that may wait for each other's groups give up limits; and again after as long."""
+"""Seconds without a move after which trainers that may wait for each other's groups give up limits, each time."""
 STACKS_SECONDS = 5.0
 """Time for all ranks to write down where they are, before the step ends."""
 FRESH_SECONDS = 20.0
 """A rank that was heard of within that time is not inside a piece of work."""
 TOLD_SECONDS = 2.0
-"""After which a rank tells what it waits for."""
+"""Seconds without a move after which a rank reports what it waits for."""
 _LONGEST_GAP_SECONDS = 1.0
-"""Counted between two looks: while a rank is stopped or suspended, nothing can move."""
+"""Most seconds that count between two looks: while a rank is stopped or suspended, nothing can move."""
 _SHOWN = 8
 
 
@@ -93,7 +93,7 @@ class Standstill:
         return self._since is not None
 
     def look(self, now: float, *, is_excused: bool) -> str | None:
-        """What to say if the step must end.
+        """The message if the step must end, else None.
 
         Args:
             now: monotonic seconds.

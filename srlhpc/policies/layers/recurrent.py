@@ -90,7 +90,7 @@ class Memory(nn.Module, ABC):
         self.bias_hh = nn.Parameter(torch.zeros(gates * size))
 
     def initial_state(self, rows: int) -> dict[str, Tensor]:
-        """Zeros."""
+        """The state at the start of an episode: zeros."""
         return {name: torch.zeros(rows, self.size, device=self.weight_ih.device) for name in self.state_names}
 
     def step(self, x_NF: Tensor, state: Mapping[str, Tensor], first_N: Tensor) -> dict[str, Tensor]:

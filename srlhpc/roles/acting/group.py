@@ -1,6 +1,6 @@
-"""The actor: steps a ring of groups, one while the others wait for their actions, and sends blocks of fragments.
+"""One group of an actor's ring: the environments that are stepped as one vector, and a recorder for each policy.
 
-    group:  start --(open fragments, ask)--> waiting --(all replied, step the environment)--> start
+    start --(open fragments, ask)--> waiting --(all replied, step the environment)--> start
 
 Free of torch: an actor with remote inference must stay small.
 """

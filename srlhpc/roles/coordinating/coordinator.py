@@ -1,7 +1,7 @@
 """The coordinator: hears every rank, decides when to checkpoint and stop, keeps the run directory.
 
 starting --(all ranks reported)--> training --(limit, Ctrl-C, failed actor)--> stopping --(all done)--> ended
-any --(a rank that is_essential died, or no actor is left)--> failed: the step is aborted
+any --(an essential rank died, or no actor is left)--> failed: the step is aborted
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.2
 STATUS_SECONDS = 1.0
 AWAY_SECONDS = 5.0
-"""Between two polls: longer means that this process was suspended, or its file system hung."""
+"""Seconds between two polls: more means that this process was suspended, or its file system hung."""
 ENDING_LIMIT_SECONDS = 60.0
 
 
 class StepLostError(RuntimeError):
-    """A rank that is_essential is gone; the step must be aborted."""
+    """An essential rank is lost; the step must be aborted."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Coordinator(Role):
 
     def _bring_to_an_end(self, now: float) -> None:
         if not self._stopping:
-            # Told at once. A checkpoint that is under way may have begun before, so there is another.
+            # At once. A checkpoint that is under way may have begun before, so another follows.
             self._ask_for_checkpoint()
             self._checkpointing.insist()
             self._stopping, self._stopping_since = True, now
@@ -256,7 +256,7 @@ class Coordinator(Role):
         late = [record for record in self._liveness.records if not record.done and not record.dead]
         if not all(record.reported and not record.is_here for record in late):
             self._stopping_since = now
-        # Work that goes on is waited for, an update of an hour like a step of a slow world.
+        # Work under way is waited for, be it an update of an hour or a step of a slow simulator.
         worked_at = max([self._stopping_since, *(r.worked_at for r in self._liveness.records if not r.dead)])
         if now - worked_at > ENDING_LIMIT_SECONDS and not self._ended:
             self._give_up_waiting([record.label for record in late])
@@ -265,7 +265,7 @@ class Coordinator(Role):
         self._fail(f"did not end within {ENDING_LIMIT_SECONDS:.0f} s of being asked to: {', '.join(late)}", "stuck")
 
     def _do_without_last_checkpoint(self) -> None:
-        """It could not be written in time: whatever ended the run, it has failed, and can go on from the one before."""
+        """Fails the run, whatever ended it: its last checkpoint could not be written in time. The one before stays."""
         assert self._outcome is not None
         problem = f"within {self._last_checkpoint_seconds:.0f} s the last {self._checkpointing.problem}"
         before, message = self._outcome, f"{self._outcome.message}; but {problem}"

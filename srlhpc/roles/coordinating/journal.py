@@ -1,4 +1,4 @@
-"""What the coordinator's log says of a run's course, for people: few lines, each worth reading."""
+"""What the coordinator's log says about a run: few lines, each worth reading."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from srlhpc.roles.coordinating.progress import Progress
 log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN = (10.0, 60.0)
-"""Between two lines on progress: at the beginning, and later."""
+"""Seconds between two lines on progress: at the beginning, and later."""
 _HOSTS_SHOWN = 16
 
 
 class Journal:
-    """Tells what has changed since the last look.
+    """Logs what has changed since the last look.
 
     Args:
         liveness: who is up.

@@ -15,9 +15,9 @@ from srlhpc.data.forgiving import Forgiving
 FEEL_AFTER_SECONDS = 15.0
 """Seconds of silence after which a rank's pulse is looked for."""
 FEEL_SECONDS = 5.0
-"""Between two looks for it."""
+"""Seconds between two looks for a pulse."""
 LONGEST_WORK_SECONDS = 3600.0
-"""Of one piece of work without a report, be there a pulse or not: an endless loop computes, too."""
+"""Longest piece of work without a report, with or without a pulse: an endless loop computes, too."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class RankRecord:
     pulse: str = ""
     """What the file of its pulse said when it was last read."""
     felt_at: float = 0.0
-    """When that was."""
+    """When the file of its pulse was last read."""
 
     @property
     def is_here(self) -> bool:
@@ -166,7 +166,7 @@ class Liveness:
         return Failure(record, f"has been silent for {silent:.0f} s", "silence")
 
     def _feel(self, record: RankRecord, now: float) -> None:
-        """Takes note of a pulse."""
+        """Reads the rank's pulse, if that is due."""
         if self._pulses is None or now - record.felt_at < FEEL_SECONDS:
             return
         record.felt_at = now

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _MOST_LINES = 100_000
 """Lines of metrics that are kept while they cannot be written; then the oldest go."""
 _MISSES = 3
-"""Writes in a row, about a second apart, that find the attempt's folder gone: then it was removed."""
+"""Writes in a row, about a second apart, that must miss the attempt's folder until it counts as removed."""
 
 
 class RunFiles:
@@ -85,13 +85,13 @@ class RunFiles:
             self._write_waiting()
 
     def write_outcome(self, path: Path, content: Mapping[str, Any]) -> None:
-        """Writes the last word at once, after everything that waits; on a full disk in the reserve's room."""
+        """Writes the outcome at once, after everything that waits; on a full disk in the reserve's room."""
         self.flush()
         try:
             if self._is_ours():
                 self._reserve.write_json(path, content)
         except OSError as error:
-            # All ranks must still leave.
+            # A failed write must not keep the ranks from leaving.
             log.warning("the outcome (%s, %s) could not be written: %s", content["state"], content["reason"], error)
 
     def flush(self) -> None:
@@ -221,7 +221,7 @@ def cut_metrics(path: Path, steps: int) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     kept = [line for line in lines if _is_before(line, steps)]
     if kept == lines[: len(kept)]:
-        # Where only the end goes, a full disk is no hindrance.
+        # Cutting off the end needs no room, so it works on a full disk.
         os.truncate(path, sum(map(len, kept)))
         return
     write_atomically(path, *kept)
