@@ -85,6 +85,11 @@ class ParameterSource:
         self._newest, self.version, self.steps = buffer, version, steps
         return True
 
+    @property
+    def vector(self) -> Vector:
+        """The newest parameters."""
+        return self._newest.vector
+
     def poll(self) -> bool:
         """Answers those who have an older version; true if anything was received or sent."""
         did = self._take_pulls()

@@ -25,7 +25,9 @@ FAR = {"every_updates": 1_000_000}
 
 def job(environment: dict[str, Any], **changes: Any) -> dict[str, Any]:
     network = changes.pop("network", {"kind": "mlp", "hidden": [8]})
-    return settings(environment, stop={"updates": END}, checkpoint=FAR, algorithm=ALGORITHM, network=network, **changes)
+    return settings(
+        environment, stop={"updates": END}, checkpoint=FAR, network=network, **{"algorithm": ALGORITHM} | changes
+    )
 
 
 def two_policies(left: int, right: int, *, ring: int = 3, **changes: Any) -> dict[str, Any]:
@@ -64,6 +66,9 @@ JOBS = {
     ),
     "an inline server": job(
         RECALL, network=LSTM, actors={"ranks": 2, "ring": 2, "environments": 4, "inference": {"kind": "inline"}}
+    ),
+    "parameters that act only after every third update": job(
+        RECALL, network=LSTM, algorithm=ALGORITHM | {"kind": "tests.rules.seldom"}
     ),
     "more episodes than one report holds": job(
         {"factory": "catch", "rows": 2, "columns": 2},

@@ -10,16 +10,23 @@ All trainers of a policy make the same calls of `choose`, `begin`, `drop_stale` 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Batch
+from srlhpc.algorithms.algorithm import Batch, Reducer
 from srlhpc.rl.policy_lag import PolicyLag
 
 Agree = Callable[..., Generator[None, None, list[float]]]
 """Sums of some numbers over the policy's trainers, each of which makes the same call."""
+
+
+class AgreeingReducer(Reducer, Protocol):
+    """A reducer that also agrees on small numbers (comm/process_group.py)."""
+
+    def agree(self, flags: Sequence[float]) -> Generator[None, None, list[float]]:
+        """Sums of each flag over the policy's trainers."""
 
 
 class NextBatch(NamedTuple):
@@ -91,8 +98,8 @@ class BatchSource(ABC):
         """Gives up the next batch, which has no valid record on any trainer."""
 
     @abstractmethod
-    def published(self) -> None:
-        """Takes in that policy servers act with the trainer's version from now on."""
+    def published(self, version: int) -> None:
+        """Takes in that policy servers act with this version from now on."""
 
     @abstractmethod
     def relieve(self) -> None:

@@ -146,8 +146,8 @@ class BlockQueue(BatchSource):
             )
         self._batches.end_use()
 
-    def published(self) -> None:
-        self._published = self._counters.updates
+    def published(self, version: int) -> None:
+        self._published = version
 
     def drop_stale(self) -> None:
         self._lose(self._batches.drop_stale())

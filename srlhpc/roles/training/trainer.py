@@ -18,16 +18,16 @@ from typing import Any
 from srlhpc.algorithms.algorithm import Algorithm
 from srlhpc.comm.protocol import Command, Report
 from srlhpc.errors import ClusterError
-from srlhpc.policies.policy import Policy, write_vector
+from srlhpc.policies.policy import Policy
 from srlhpc.roles.checkpoint_parts import PartSender
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import TimeUse
-from srlhpc.roles.training.batch_source import BatchSource, NextBatch
+from srlhpc.roles.training.batch_source import AgreeingReducer, BatchSource, NextBatch
 from srlhpc.roles.training.checkpoint_part import Counters
-from srlhpc.roles.training.collaborators import AgreeingReducer, Publisher
 from srlhpc.roles.training.copy_stream import PartCopy
 from srlhpc.roles.training.hand_over import HandOver
 from srlhpc.roles.training.hearing import Hearing
+from srlhpc.roles.training.publication import Publication, Publisher
 from srlhpc.roles.training.update_events import UpdateEvents
 
 _BUSY_SECONDS = 100e-6
@@ -70,9 +70,9 @@ class Trainer(Role):
     ) -> None:
         self.label = label
         self._settings = settings
-        self._policy, self._algorithm, self._reducer = policy, algorithm, reducer
+        self._algorithm, self._reducer = algorithm, reducer
         self._batches = batches
-        self._publisher = publisher
+        self._publication = Publication(policy, publisher, counters)
         self._hand_over = HandOver(policy, algorithm, counters, parts, part_copy, settings.checkpoint_updates, clock)
         self._totals = counters
         self._clock = clock
@@ -117,8 +117,7 @@ class Trainer(Role):
 
     def _serve(self) -> bool:
         busy = self._batches.serve(updating=self._updating, starts=not self._stopping)
-        if self._publisher is not None:
-            busy |= self._publisher.poll()
+        busy |= self._publication.poll()
         return busy | self._hand_over.poll()
 
     @property
@@ -161,7 +160,8 @@ class Trainer(Role):
     # --- life ----------------------------------------------------------------------------------------------------
 
     def _live(self) -> Generator[None]:
-        self._publish()
+        self._publication.begin()
+        self._batches.published(self._publication.version)
         while True:
             while not self._stopping and not self._may_go_on:
                 self._hand_over.send_if_asked()
@@ -215,15 +215,10 @@ class Trainer(Role):
         self._totals.agent_steps += int(total.new_valid)
         self._steps_trained += int(mine.new_steps)
         if update.publishes:
-            self._publish()
+            self._publication.publish()
+            self._batches.published(self.version)
         self._hand_over.updated()
         self._events.add(lag, update.metrics, checkpoint_due=self._hand_over.is_due)
-
-    def _publish(self) -> None:
-        if self._publisher is not None:
-            steps = self._totals.steps
-            self._publisher.publish(self.version, lambda vector: write_vector(self._policy, vector), steps=steps)
-        self._batches.published()
 
     def _end(self) -> Generator[None]:
         while not self._stopping:
@@ -250,9 +245,7 @@ class Trainer(Role):
 
     def forget(self, addresses: Collection[int]) -> None:
         self._batches.forget(addresses)
-        if self._publisher is not None:
-            for address in addresses:
-                self._publisher.forget(address)
+        self._publication.forget(addresses)
 
     def fill(self, report: Report) -> None:
         self._hearing.reported()
@@ -282,20 +275,19 @@ class Trainer(Role):
     @property
     def moves(self) -> int:
         # An update that is under way always moves: it computes, or other trainers do.
-        if self._publisher is not None and self._publisher.is_sending:
-            self._moves += 1
+        self._moves += self._publication.is_sending
         return self._moves
 
     def waits_for(self) -> str:
         return "" if self._updating or self._ended else self._batches.waits_for()
 
     def save_state(self) -> Mapping[str, Any]:
-        return self._batches.save_state()
+        return {**self._batches.save_state(), **self._publication.save_state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._batches.load_state(state)
+        self._publication.load_state(state)
 
     def close(self) -> None:
         self._batches.close()
-        if self._publisher is not None:
-            self._publisher.close()
+        self._publication.close()

@@ -19,10 +19,10 @@ from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, Command, GrantHeader, Repor
 from srlhpc.data.blocks import BlockHeader, PolicyShapes, block_layout
 from srlhpc.environment import ArraySpec
 from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender
+from srlhpc.roles.training.batch_source import AgreeingReducer
 from srlhpc.roles.training.batches import Batches
 from srlhpc.roles.training.block_queue import BlockQueue
 from srlhpc.roles.training.checkpoint_part import Counters, part_tensors
-from srlhpc.roles.training.collaborators import AgreeingReducer
 from srlhpc.roles.training.copy_stream import CopyStream, PartCopy
 from srlhpc.roles.training.grants import LagLimiter
 from srlhpc.roles.training.staging import Staging
