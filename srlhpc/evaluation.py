@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 
 from srlhpc.data.checkpoint import read_checkpoint
-from srlhpc.environment import Environment, Spaces
+from srlhpc.environment import Environment
 from srlhpc.errors import UserError, counted
 from srlhpc.import_path import load_module
 from srlhpc.pictures.frames import Frames
@@ -24,6 +23,7 @@ from srlhpc.plan.seeds import seed_of
 from srlhpc.policies.policy import Policy
 from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.global_generators import seed_generators
+from srlhpc.ranks.inputs import read_plan
 from srlhpc.ranks.policies import build_policy
 from srlhpc.roles.acting.closing import close
 from srlhpc.roles.acting.evaluator import Player, Round
@@ -86,10 +86,10 @@ def evaluate(
 
 
 def _plan(paths: RunPaths) -> Plan:
-    spec = load_experiment(paths.spec)
     attempt = paths.last_attempt()
     if attempt is not None and attempt.spaces.exists():
-        return make_plan(spec, Spaces.from_json(json.loads(attempt.spaces.read_text())))
+        return read_plan(paths, attempt, serial=False)
+    spec = load_experiment(paths.spec)
     return make_plan(spec, probe_spaces(spec.environment))
 
 

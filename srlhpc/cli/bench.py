@@ -218,7 +218,7 @@ def many_ranks(
 
 
 def _check_launcher() -> None:
-    from srlhpc.launch.attempt import check_launcher
+    from srlhpc.launch.preparation import check_launcher
 
     check_launcher(serial=False)
 

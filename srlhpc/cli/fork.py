@@ -40,16 +40,15 @@ def command(
     The new run counts on from the checkpoint. --set changes its spec.
     """
     from srlhpc.data.atomic import read_json, write_json
-    from srlhpc.plan.planner import make_plan
+    from srlhpc.launch.preparation import prepare_plan
     from srlhpc.runs.checkpoint_fit import check_fit
     from srlhpc.runs.creation import create_run
     from srlhpc.specs.load import dump_experiment, load_experiment
-    from srlhpc.specs.probe import probe_spaces
 
     source = open_run(root, run)
     chosen, tree = _chosen(source, checkpoint)
     before, spec = load_experiment(source.spec), load_experiment(source.spec, overrides)
-    check_fit(tree, chosen, source, make_plan(spec, probe_spaces(spec.environment)))
+    check_fit(tree, chosen, source, prepare_plan(spec))
     job = str((read_json(source.run) or {}).get("job") or source.name)
     paths = create_run(open_root(root), name, job, dump_experiment(spec), spec.seed, sys.argv)
     shutil.copyfile(chosen, paths.checkpoints / chosen.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -116,30 +117,26 @@ def _submit(
     paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, cluster: str | None, limit: str | None
 ) -> int:
     from srlhpc.data.atomic import read_json, write_atomically
-    from srlhpc.launch.submission import check_can_start, submit_foreman
-    from srlhpc.plan.planner import make_plan
+    from srlhpc.launch.preparation import prepare_job
+    from srlhpc.launch.submission import submit_foreman
     from srlhpc.runs.lease import Lease
-    from srlhpc.slurm.allocation import allocate
-    from srlhpc.slurm.node_order import in_node_order
     from srlhpc.slurm.time_limit import minutes_of
-    from srlhpc.specs.cluster import ClusterProfile, load_cluster
+    from srlhpc.specs.cluster import ClusterProfile, read_cluster
     from srlhpc.specs.load import dump_experiment
-    from srlhpc.specs.probe import probe_spaces
 
     written = read_json(paths.slurm) or {}
-    profile = load_cluster(cluster) if cluster else ClusterProfile.model_validate(written["cluster"])
+    where = read_cluster(cluster) if cluster else None
+    profile = where.profile if where else ClusterProfile.model_validate(written["cluster"])
     minutes = minutes_of(limit) if limit else int(written.get("minutes") or profile.time_minutes)
-    plan = make_plan(spec, probe_spaces(spec.environment))
-    allocation = in_node_order(allocate(plan, profile, minutes), profile)
-    check_can_start(allocation)
+    prepared = prepare_job(spec, profile, minutes, naming_profile=where.naming_places if where else nullcontext)
     # Of two that go on with a run at once, one is let in; the other then finds the job of the first.
     with Lease(paths.lease).held(_next_attempt(paths)):
         check_queue(paths)
-        _newest(paths, plan)
-        _say_changes(paths, before, spec, plan)
+        _newest(paths, prepared.plan)
+        _say_changes(paths, before, spec, prepared.plan)
         write_atomically(paths.spec, dump_experiment(spec).encode())
         try:
-            job = submit_foreman(paths, allocation, profile, minutes=minutes)
+            job = submit_foreman(paths, prepared.allocation, profile, minutes=minutes)
         except ClusterError:
             write_atomically(paths.spec, dump_experiment(before).encode())
             raise
@@ -150,18 +147,15 @@ def _submit(
 
 def _run_here(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, overrides: tuple[str, ...]) -> int:
     from srlhpc.data.atomic import write_atomically
-    from srlhpc.launch.attempt import check_devices, check_launcher, run_attempt
-    from srlhpc.plan.planner import make_plan
+    from srlhpc.launch.attempt import run_attempt
+    from srlhpc.launch.preparation import prepare_here
     from srlhpc.runs.lease import Lease
     from srlhpc.specs.load import dump_experiment
-    from srlhpc.specs.probe import probe_spaces
 
     forgive_output()
     last = paths.last_attempt()
     serial = _was_serial(last) if last else False
-    check_launcher(serial)
-    check_devices(spec)
-    plan = make_plan(spec, probe_spaces(spec.environment), serial=serial)
+    plan = prepare_here(spec, serial=serial)
     with Lease(paths.lease).held(_next_attempt(paths)) as lease:
         check_queue(paths)
         checkpoint = _newest(paths, plan)

@@ -19,12 +19,11 @@ from srlhpc.cli.output import forgive_output
 @click.option("--name", metavar="NAME", help="Name of the run; else the job's and an id.")
 def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None, name: str | None) -> None:
     """Train JOB here, with live progress. Ctrl-C writes a checkpoint and ends."""
-    from srlhpc.launch.attempt import check_devices, check_launcher, run_attempt
-    from srlhpc.plan.planner import make_plan
+    from srlhpc.launch.attempt import run_attempt
+    from srlhpc.launch.preparation import prepare_here
     from srlhpc.runs.creation import check_name, create_run
     from srlhpc.runs.lease import Lease
     from srlhpc.specs.load import dump_experiment, load_job
-    from srlhpc.specs.probe import probe_spaces
 
     forgive_output()
     folder = open_root(root)
@@ -32,10 +31,7 @@ def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None
         check_name(name, folder)
     read = load_job(job, overrides)
     spec = read.spec
-    check_launcher(serial)
-    with read.naming_places():
-        check_devices(spec)
-        plan = make_plan(spec, probe_spaces(spec.environment), serial=serial)
+    plan = prepare_here(spec, serial=serial, naming=read.naming_places)
     paths = create_run(folder, name, Path(job).stem, dump_experiment(spec), spec.seed, sys.argv)
     say(f"run {paths.name} in {paths.folder}")
     for note in plan.notes:

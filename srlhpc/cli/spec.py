@@ -30,12 +30,9 @@ def command(job: str | None, overrides: tuple[str, ...], schema: bool, show_plan
     if schema:
         click.echo(json.dumps(job_schema(read.spec if read else None), indent=2))
     elif read and show_plan:
-        from srlhpc.plan.planner import make_plan
+        from srlhpc.launch.preparation import prepare_plan
         from srlhpc.plan.table import plan_table
-        from srlhpc.specs.probe import probe_spaces
 
-        with read.naming_places():
-            plan = make_plan(read.spec, probe_spaces(read.spec.environment))
-        click.echo(plan_table(plan))
+        click.echo(plan_table(prepare_plan(read.spec, naming=read.naming_places)))
     elif read:
         click.echo(dump_experiment(read.spec), nl=False)

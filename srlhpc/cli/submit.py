@@ -12,9 +12,8 @@ from srlhpc.cli.options import open_root, root_option, say, set_option
 from srlhpc.errors import ClusterError, UserError
 
 if TYPE_CHECKING:
+    from srlhpc.launch.preparation import PreparedJob
     from srlhpc.runs.paths import RunPaths
-    from srlhpc.slurm.allocation import Allocation
-    from srlhpc.specs.cluster import ClusterProfile
 
 MOST_CHAINED = 100
 
@@ -45,16 +44,12 @@ def command(
     name: str | None,
 ) -> None:
     """Train JOB on a Slurm cluster: submits, prints the run's id and returns."""
-    from srlhpc.launch.submission import check_can_start
-    from srlhpc.plan.planner import make_plan
+    from srlhpc.launch.preparation import prepare_job
     from srlhpc.runs.creation import check_name
     from srlhpc.runs.search import runs_root
-    from srlhpc.slurm.allocation import allocate
-    from srlhpc.slurm.node_order import in_node_order
     from srlhpc.slurm.time_limit import minutes_of
     from srlhpc.specs.cluster import read_cluster
     from srlhpc.specs.load import dump_experiment, load_job
-    from srlhpc.specs.probe import probe_spaces
 
     if not 1 <= chain <= MOST_CHAINED:
         raise UserError(f"--chain: is {chain}; it must be at least 1 and at most {MOST_CHAINED}")
@@ -67,20 +62,16 @@ def command(
     where, read = read_cluster(cluster), load_job(job, overrides)
     profile = where.profile.model_copy(update={"requeue": False}) if chain > 1 else where.profile
     minutes = profile.time_minutes if limit is None else minutes_of(limit)
-    with read.naming_places():
-        plan = make_plan(read.spec, probe_spaces(read.spec.environment))
-    with where.naming_places():
-        allocation = in_node_order(allocate(plan, profile, minutes), profile)
-        check_can_start(allocation)
-    for note in plan.notes:
+    prepared = prepare_job(read.spec, profile, minutes, naming=read.naming_places, naming_profile=where.naming_places)
+    for note in prepared.plan.notes:
         say(note)
     if dry_run:
         from srlhpc.cli.dry_run import show
 
-        show(plan, allocation, profile, name or f"{Path(job).stem}-ID", runs_root(root), chain)
+        show(prepared, name or f"{Path(job).stem}-ID", runs_root(root), chain)
         return
     paths = _create(open_root(root), name, Path(job).stem, dump_experiment(read.spec), read.spec.seed)
-    ids = _submit(paths, allocation, profile, minutes, chain)
+    ids = _submit(paths, prepared, chain)
     say(f"run {paths.name} in {paths.folder}: job {' '.join(ids)}")
     click.echo(paths.id)
 
@@ -97,17 +88,22 @@ def _create(folder: Path, name: str | None, job: str, spec_text: str, seed: int)
     return paths
 
 
-def _submit(paths: RunPaths, allocation: Allocation, profile: ClusterProfile, minutes: int, chain: int) -> list[str]:
+def _submit(paths: RunPaths, job: PreparedJob, chain: int) -> list[str]:
     """Submits all jobs of a chain; a run that no job was submitted for is removed again."""
     from srlhpc.launch.submission import submit_foreman
     from srlhpc.runs.creation import removed_unless_done
 
+    minutes = job.allocation.minutes
     with removed_unless_done(paths):
-        ids = [submit_foreman(paths, allocation, profile, minutes=minutes)]
+        ids = [submit_foreman(paths, job.allocation, job.profile, minutes=minutes)]
     while len(ids) < chain:
         try:
             dependency = f"afterany:{ids[-1]}"
-            ids.append(submit_foreman(paths, allocation, profile, minutes=minutes, dependency=dependency))
+            ids.append(
+                submit_foreman(
+                    paths, job.allocation, job.profile, minutes=job.allocation.minutes, dependency=dependency
+                )
+            )
         except (ClusterError, OSError) as error:
             raise ClusterError(
                 f"only {len(ids)} of {chain} jobs of run {paths.name} are in the queue ({' '.join(ids)}): {error}"

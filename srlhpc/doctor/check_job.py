@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 from srlhpc.doctor.reports import CheckedRank, WorkFolder
 from srlhpc.errors import UserError
+from srlhpc.launch.preparation import prepare_plan
 from srlhpc.plan.plan import Plan
-from srlhpc.plan.planner import make_plan
 from srlhpc.plan.roles import ROLES
 from srlhpc.slurm.allocation import Allocation, allocate
 from srlhpc.slurm.sbatch import sbatch_text
 from srlhpc.specs.cluster import ClusterProfile, RoleResources
 from srlhpc.specs.experiment import ExperimentSpec
-from srlhpc.specs.probe import probe_spaces
 
 MINUTES = 10
 _LEAD_SECONDS = 60
@@ -88,7 +87,7 @@ def _plan(cluster: ClusterProfile, trainers: int) -> Plan:
     named = {row.section: {"ranks": 1} for row in ROLES.values() if row.section and row.name in cluster.roles}
     sizes = {"trainers": {"ranks": trainers}, "actors": {"ranks": 2, "environments": 1}}
     spec = ExperimentSpec.model_validate({**_JOB, **named, **sizes})
-    return make_plan(spec, probe_spaces(spec.environment))
+    return prepare_plan(spec)
 
 
 def _ranks(plan: Plan, allocation: Allocation) -> list[CheckedRank]:

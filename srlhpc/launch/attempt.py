@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from srlhpc.data.atomic import write_json
-from srlhpc.errors import UserError
-from srlhpc.launch.mpiexec import find_mpiexec, flavour
-from srlhpc.plan.roles import computing
 from srlhpc.runs.lease import Lease
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.specs.patience import START_SECONDS
@@ -20,30 +17,6 @@ from srlhpc.specs.patience import START_SECONDS
 if TYPE_CHECKING:
     from srlhpc.plan.plan import Plan
     from srlhpc.runs.outcome import Outcome
-    from srlhpc.specs.experiment import ExperimentSpec
-
-
-def check_launcher(serial: bool) -> None:
-    """Refuses, before anything is made, what could not start its ranks.
-
-    Raises:
-        UserError: there is no mpiexec, or one of an unknown kind.
-    """
-    if not serial:
-        flavour(find_mpiexec())
-
-
-def check_devices(spec: ExperimentSpec, device_folder: Path = Path("/dev")) -> None:
-    """Refuses GPUs that this machine does not have, without loading torch.
-
-    Raises:
-        UserError: a role asks for `cuda` and there is no device file of a GPU.
-    """
-    if any(device_folder.glob("nvidia[0-9]*")) or (device_folder / "kfd").exists():
-        return
-    for row, section in computing(spec):
-        if section.device == "cuda":
-            raise UserError(f"{row.section}.device: is 'cuda', but this machine has no GPU; use 'auto' or 'cpu'")
 
 
 def run_attempt(

@@ -216,19 +216,11 @@ class SlurmForeman:
         return self._leave(announced, "end" if ends else "requeue")
 
     def _plan(self) -> Plan:
-        from srlhpc.plan.planner import make_plan
+        from srlhpc.launch.preparation import prepare_again
         from srlhpc.specs.load import load_experiment
-        from srlhpc.specs.probe import probe_spaces
 
         spec = load_experiment(self._paths.spec)
-        plan = make_plan(spec, probe_spaces(spec.environment))
-        if len(plan.ranks) != self._allocation.ranks:
-            raise UserError(
-                f"{self._paths.spec} needs {len(plan.ranks)} ranks, but the job was allocated for "
-                f"{self._allocation.ranks}; was it changed after it was submitted? Resume: srlhpc resume "
-                f"{self._paths.name}"
-            )
-        return plan
+        return prepare_again(spec, self._allocation, self._paths.spec, self._paths.name)
 
     def _pause(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -13,14 +13,14 @@ from submitit.slurm.slurm import SlurmExecutor, SlurmJob
 
 from srlhpc.data.atomic import write_json
 from srlhpc.data.forgiving import read_surely
-from srlhpc.errors import ClusterError, UserError
+from srlhpc.errors import ClusterError
 from srlhpc.runs.earlier_jobs import ended_attempt
 from srlhpc.runs.paths import RunPaths
 from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.commands import SlurmRefused, no_slurm, run_slurm, slurm_is_here
 from srlhpc.slurm.partitions import NodeState, read_nodes
 from srlhpc.slurm.sbatch import sbatch_text
-from srlhpc.slurm.start_outlook import outlook, shortage
+from srlhpc.slurm.start_outlook import outlook
 from srlhpc.specs.cluster import ClusterProfile
 
 _NO_LIMIT = 10**9
@@ -174,26 +174,6 @@ def submit_foreman(
         paths.slurm_folder, allocation, cluster, name=paths.name, dependency=dependency, record=record
     )
     return str(executor.submit(SubmittedForeman(str(paths.folder))).job_id)
-
-
-def check_can_start(allocation: Allocation) -> None:
-    """Refuses a heterogeneous job that has too few nodes to ever start, as far as Slurm tells of them.
-
-    Raises:
-        UserError: it cannot.
-    """
-    if len(allocation.components) < 2 or not slurm_is_here():
-        return
-    try:
-        missing = shortage(allocation, read_nodes())
-    except ClusterError:
-        # It will be told of by the submission itself.
-        return
-    if missing:
-        raise UserError(
-            f"roles: {missing}: it would never start. Ask for fewer ranks or CPUs, give roles that may share nodes "
-            "equal options, or put some into another partition"
-        )
 
 
 def start_estimate(text: str, allocation: Allocation) -> str:

@@ -10,8 +10,10 @@ import pytest
 
 from srlhpc.cli import why
 from srlhpc.errors import UserError
+from srlhpc.launch import preparation
 from srlhpc.launch import submission as executor
-from srlhpc.launch.submission import check_can_start, start_estimate
+from srlhpc.launch.preparation import check_can_start
+from srlhpc.launch.submission import start_estimate
 from srlhpc.slurm import partitions
 from srlhpc.slurm.allocation import Allocation, Component
 from srlhpc.slurm.jobs import JobState
@@ -81,9 +83,10 @@ def test_outlook_has_what_is_needed_and_what_is_free() -> None:
 
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (executor, partitions):
+    for module in (executor, preparation, partitions):
         monkeypatch.setattr(module, "read_nodes", lambda: LAB)
-    monkeypatch.setattr(executor, "slurm_is_here", lambda: True)
+    for module in (executor, preparation):
+        monkeypatch.setattr(module, "slurm_is_here", lambda: True)
 
 
 @pytest.mark.usefixtures("lab")
