@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from srlhpc.plan.plan import Plan
 
 
+PART_ENDED = "terminated"
+"""Reason of the failure that `StepAbort` finds, which has waited for the foreman to be told why."""
+
+
 class SlurmAttempt:
     """The next attempt of a run, in a job.
 
@@ -154,7 +158,7 @@ class StepAbort:
             self._since = time.monotonic()
         if self._since is None or time.monotonic() < self._since + self._patience:
             return None
-        return Outcome("failed", "terminated", f"Slurm has ended a part of the step; see {self._log}")
+        return Outcome("failed", PART_ENDED, f"Slurm has ended a part of the step; see {self._log}")
 
     def _has_grown(self) -> bool:
         size = self._looks.look(self._log, lambda: self._log.stat().st_size, self._size)

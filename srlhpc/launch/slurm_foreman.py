@@ -21,7 +21,7 @@ from srlhpc.launch.node_sweep import sweep_nodes
 from srlhpc.launch.requeue import refusal, requeue
 from srlhpc.launch.restart_policy import AttemptEnd, Decision, decide, is_endless, pause_seconds
 from srlhpc.launch.signals import JobSignals
-from srlhpc.launch.slurm_attempt import SlurmAttempt
+from srlhpc.launch.slurm_attempt import PART_ENDED, SlurmAttempt
 from srlhpc.launch.standby import Standby
 from srlhpc.launch.waiting_for_room import EndedFirst, WaitingForRoom
 from srlhpc.runs.checkpoints import all_checkpoints, last_checkpoint
@@ -168,7 +168,7 @@ class SlurmForeman:
             if decision != "restart":
                 standby.end()
                 return self._leave(self._endless(outcome, situation), decision)
-            if self._has_lost_a_part():
+            if self._has_lost_a_part(outcome):
                 standby.end()
                 return self._leave_cancelled(f"a part of job {self._job} was cancelled")
             self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
@@ -201,12 +201,13 @@ class SlurmForeman:
             limits=self._limits,
         )
 
-    def _has_lost_a_part(self) -> bool:
+    def _has_lost_a_part(self, outcome: Outcome) -> bool:
         """Whether a component of the job was cancelled by itself; if the whole job ends, the foreman is told soon."""
         parts = len(self._allocation.components)
         if parts < 2 or not has_lost_components(self._job, parts):
             return False
-        self._pause(_TOLD_SECONDS)
+        if outcome.reason != PART_ENDED:
+            self._pause(_TOLD_SECONDS)
         return not self._signals.any
 
     def _leave_without_attempt(self) -> Outcome:
