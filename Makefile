@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # The same packages on Open MPI, for tests.
 OPENMPI := $(VENV)/openmpi
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+# How many tests `make test` runs at the same time. Those on Slurm mostly wait.
+WORKERS ?= 3
 # Everything that the jobs in jobs/ need.
 EXTRAS := mpich,atari,mujoco,pettingzoo,plot,video,bench
 
@@ -19,7 +21,7 @@ venv-test: $(VENV)/.installed-test $(OPENMPI)/.installed
 
 test: export OMP_NUM_THREADS ?= 1
 test: lint types
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest -m "" -n $(WORKERS)
 
 lint: venv-test
 	$(BIN)/ruff format --check .

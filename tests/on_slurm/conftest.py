@@ -1,24 +1,24 @@
-"""The Slurm lab that these tests use: the one that SLURM_CONF names, else the one that `make slurm-lab` has started."""
+"""Tests on a Slurm lab: commands go there, and nothing of a run stays."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import LAB_CONFIGURATION
+from tests.on_slurm.labs import lab_of
 
 if TYPE_CHECKING:
     from tests.on_slurm.runs_on_slurm import SlurmRun
 
 
 @pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> str:
+def lab(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The lab, for the commands of one test."""
-    path = os.environ.get("SLURM_CONF") or str(LAB_CONFIGURATION)
+    path = lab_of(request.node.nodeid)
+    assert path
     monkeypatch.setenv("SLURM_CONF", path)
     return path
 

@@ -27,12 +27,32 @@ time_minutes: 10
 roles: {default: {partition: low}}
 """
 LAB_PROFILE = (ROOT / "jobs" / "clusters" / "lab.yaml").read_text()
-ENDLESS = ("stop.return_mean=null", "stop.steps=1000000000", "trainers.device=cpu", "checkpoint.every_seconds=2")
+UNHURRIED = "environment.wrappers=[tests.on_slurm.slow_steps:SlowSteps]"
+"""Leaves most of the cores to other tests."""
+ENDLESS = (
+    "stop.return_mean=null",
+    "stop.steps=1000000000",
+    "trainers.device=cpu",
+    "checkpoint.every_seconds=2",
+    UNHURRIED,
+)
 
 
-def lab_folder() -> Path:
-    """Folder of the scripts that started the lab in use."""
-    return Path(os.environ["SLURM_CONF"]).parents[2]
+def lab_state() -> Path:
+    """Folder of the state of the lab in use."""
+    return Path(os.environ["SLURM_CONF"]).parents[1]
+
+
+def lab_daemon(name: str) -> int:
+    """Process of a daemon of the lab in use, for example slurmd-cpu1."""
+    return int((lab_state() / "pids" / name).read_text())
+
+
+def lab_script(name: str, *arguments: str) -> None:
+    """Runs a script of the lab in use."""
+    command = [str(Path(__file__).with_name("lab") / name), *arguments]
+    environment = os.environ | {"LAB_STATE": str(lab_state())}
+    subprocess.run(command, check=True, capture_output=True, env=environment)
 
 
 def srlhpc(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -45,7 +65,7 @@ def srlhpc(*arguments: str) -> subprocess.CompletedProcess[str]:
 def shared_memory_of_nodes() -> set[str]:
     """`NODE/FILE` of all that is in /dev/shm of the lab's nodes, each of which has its own."""
     found = set()
-    for path in (lab_folder() / ".state" / "pids").glob("slurmd-*"):
+    for path in (lab_state() / "pids").glob("slurmd-*"):
         folder = Path("/proc") / path.read_text().strip() / "root" / "dev" / "shm"
         found |= {f"{path.name.removeprefix('slurmd-')}/{file.name}" for file in folder.iterdir()}
     return found

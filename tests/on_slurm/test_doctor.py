@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from srlhpc.slurm.commands import run_slurm
-from tests.on_slurm.runs_on_slurm import LAB_PROFILE, ROOT, lab_folder, shared_memory_of_nodes
+from tests.on_slurm.runs_on_slurm import LAB_PROFILE, ROOT, lab_daemon, shared_memory_of_nodes
 
 pytestmark = [
     pytest.mark.slurm,
@@ -112,8 +112,7 @@ def test_nodes_when_set_up_badly_then_few_open_files_and_another_library_are_tol
 @contextmanager
 def covered(node: str, target: str, size: str) -> Iterator[None]:
     """A small file system over a folder of one node."""
-    pid = (lab_folder() / ".state" / "pids" / f"slurmd-{node}").read_text().strip()
-    inside = ["nsenter", "-t", pid, "-m"]
+    inside = ["nsenter", "-t", str(lab_daemon(f"slurmd-{node}")), "-m"]
     subprocess.run([*inside, "mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "tmpfs", target], check=True)
     try:
         yield
@@ -169,7 +168,7 @@ def test_doctor_when_terminated_then_its_job_goes_too(tmp_path: Path) -> None:
 
 
 def test_controller_when_stopped_then_a_fault_and_nothing_is_submitted(tmp_path: Path) -> None:
-    daemon = int((lab_folder() / ".state" / "pids" / "slurmctld").read_text())
+    daemon = lab_daemon("slurmctld")
     os.kill(daemon, signal.SIGSTOP)
     try:
         code, found = doctor(tmp_path, LOW.format(setup=""))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 
 import pytest
 
 from srlhpc.slurm.commands import run_slurm
-from tests.on_slurm.runs_on_slurm import ENDLESS, LAB_PROFILE, PROFILE, SlurmRun, lab_folder
+from tests.on_slurm.runs_on_slurm import ENDLESS, LAB_PROFILE, PROFILE, SlurmRun, lab_daemon, lab_script
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
 
@@ -159,11 +158,11 @@ def test_node_when_it_dies_then_the_job_goes_on_elsewhere(submit: Callable[..., 
     run = submit(*ENDLESS)
     run.wait_until_trains()
     node = run.state["nodes"]
-    subprocess.run([str(lab_folder() / "kill-node.sh"), node], check=True, capture_output=True)
+    lab_script("kill-node.sh", node)
     try:
         run.wait_until_trains(2, seconds=120.0)
     finally:
-        subprocess.run([str(lab_folder() / "start-node.sh"), node], check=True, capture_output=True)
+        lab_script("start-node.sh", node)
     assert (run.checkpoint(2) or 0) > 0
     assert run.end(1)["reason"] == "requeued"
 
@@ -171,7 +170,7 @@ def test_node_when_it_dies_then_the_job_goes_on_elsewhere(submit: Callable[..., 
 def test_controller_when_silent_then_training_and_status_go_on(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
-    daemon = int((lab_folder() / ".state" / "pids" / "slurmctld").read_text())
+    daemon = lab_daemon("slurmctld")
     os.kill(daemon, signal.SIGSTOP)
     try:
         done = run.command("status")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.on_slurm.runs_on_slurm import lab_folder
+from tests.on_slurm.runs_on_slurm import lab_state
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab")]
 
@@ -28,9 +28,9 @@ class Copy:
     """
 
     def __init__(self, folder: Path) -> None:
-        shutil.copytree(SCRIPTS, folder, ignore=shutil.ignore_patterns(".state"))
+        shutil.copytree(SCRIPTS, folder, ignore=shutil.ignore_patterns(".state*"))
         self.folder = folder
-        self.environment = {key: value for key, value in os.environ.items() if key != "LAB_PORT"} | {
+        self.environment = {key: value for key, value in os.environ.items() if key not in ("LAB_PORT", "LAB_STATE")} | {
             "LAB_ACCOUNTING": "0"
         }
 
@@ -88,7 +88,7 @@ def test_start_when_it_runs_already_then_nothing_changes(copy: Copy) -> None:
 
 def test_stop_then_all_of_this_lab_and_nothing_else_ends(copy: Copy) -> None:
     mine = copy.daemons().values()
-    others = [int(path.read_text()) for path in (lab_folder() / ".state" / "pids").iterdir()]
+    others = [int(path.read_text()) for path in (lab_state() / "pids").iterdir()]
     assert any(is_running(pid) for pid in others), "the lab of the other tests"
     bystander = subprocess.Popen(["sleep", "600"])
     (copy.folder / ".state" / "pids" / "slurmd-cpu1").write_text(str(bystander.pid))

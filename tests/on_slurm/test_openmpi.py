@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.on_slurm.runs_on_slurm import ENDLESS, LAB_PROFILE, PROFILE, SlurmRun, lab_folder
+from tests.on_slurm.runs_on_slurm import ENDLESS, LAB_PROFILE, PROFILE, SlurmRun, lab_state
 from tests.openmpi import openmpi_python
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
@@ -26,7 +26,7 @@ def shared_memory_of_nodes() -> list[str]:
 
 
 def pids_of_nodes() -> list[Path]:
-    return list((lab_folder() / ".state" / "pids").glob("slurmd-*"))
+    return list((lab_state() / "pids").glob("slurmd-*"))
 
 
 def test_heterogeneous_job_on_open_mpi_then_one_world_that_solves(submit: Callable[..., SlurmRun]) -> None:

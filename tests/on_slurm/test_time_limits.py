@@ -11,7 +11,7 @@ import pytest
 
 from srlhpc.runs.state import job_ids
 from srlhpc.slurm.commands import run_slurm
-from tests.on_slurm.runs_on_slurm import PROFILE, SlurmRun
+from tests.on_slurm.runs_on_slurm import PROFILE, UNHURRIED, SlurmRun
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(1900)]
 
@@ -23,6 +23,7 @@ ENDLESS = (
     "checkpoint.every_seconds=1000",
     "stop.steps=1000000000",
     "stop.return_mean=null",
+    UNHURRIED,
 )
 """Few ranks, which start soon, and no checkpoint but at the end. The test says when it is enough."""
 

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Sourced by the lab's scripts: where its state is, and which processes are its own.
 LAB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-STATE=$(readlink -m "$LAB/.state")
+FOLDER=$(realpath -ms "${LAB_STATE:-$LAB/.state}")
+STATE=$(readlink -m "$FOLDER")
 ETC=$STATE/etc PIDS=$STATE/pids LOG=$STATE/log
 NODES="cpu1 cpu2 gpu1 gpu2"
 export SLURM_CONF=$ETC/slurm.conf

@@ -7,7 +7,8 @@
 # .state beside this script. A daemon that runs already is left alone, and so is the configuration then. Needs root,
 # and installs the packages that it needs, where there is apt.
 # Environment: LAB_ACCOUNTING=0 leaves out the database; LAB_GRACE: seconds of warning before pre-emption (10);
-# LAB_PORT: first of ten ports (the first ten from 18400 that are free).
+# LAB_PORT: first of ten ports (the first ten from 18400 that are free); LAB_STATE: another folder for all state, which
+# makes it a second lab, and which the other scripts must be told, too.
 set -euo pipefail
 . "$(dirname "$0")/lab.sh"
 
@@ -17,7 +18,7 @@ refused=$(unshare --mount --uts --propagation private true 2>&1) ||
   fail "this machine does not let root make namespaces, which its nodes are ($refused)"
 # Slurm's sockets are in there, and the name of a socket is short.
 if [ ${#STATE} -gt 60 ]; then
-  ln -s "$(mktemp -d /tmp/slurm-lab.XXXXXX)" "$LAB/.state"
+  ln -s "$(mktemp -d /tmp/slurm-lab.XXXXXX)" "$FOLDER"
   . "$LAB/lab.sh"
 fi
 mark
@@ -69,4 +70,4 @@ for node in $NODES; do is_alive "slurmd-$node" || "$LAB/start-node.sh" "$node"; 
 are_up() { [ "$(sinfo -h -N -p low -t idle,mix,alloc -o %N | sort -u | wc -l)" = 4 ]; }
 export -f are_up
 wait_for "a node" bash -c are_up
-echo "export SLURM_CONF=$LAB/.state/etc/slurm.conf"
+echo "export SLURM_CONF=$FOLDER/etc/slurm.conf"

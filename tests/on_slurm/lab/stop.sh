@@ -26,5 +26,5 @@ fi
 stop slurmd-cpu1 slurmd-cpu2 slurmd-gpu1 slurmd-gpu2 slurmctld slurmdbd mariadbd munged
 kill_all leftovers
 rm -rf "$PIDS"
-[ "${1:-}" = --wipe ] && rm -rf "$STATE" "$LAB/.state"
+[ "${1:-}" = --wipe ] && rm -rf "$STATE" "$FOLDER"
 echo "The Slurm lab has stopped."
