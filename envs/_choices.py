@@ -5,7 +5,7 @@ from __future__ import annotations
 from srlhpc.errors import UserError
 
 MOST_CHOICES = 1_000_000
-"""With a layer of 256 units, a gigabyte of weights."""
+"""Most choices of an action: with a layer of 256 units, a gigabyte of weights."""
 
 
 def require_few_choices(choices: int, what: str, remedy: str) -> None:

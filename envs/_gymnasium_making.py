@@ -35,7 +35,7 @@ class Recipe:
     """How the simulators of one environment are made."""
 
     name: str
-    """As `gymnasium.make` takes it."""
+    """The id as `gymnasium.make` takes it."""
     kwargs: Mapping[str, Any]
     """Arguments of `gymnasium.make`, and `vectorization_mode` of `gymnasium.make_vec`."""
     wrappers: Sequence[Wrapper] = ()

@@ -10,7 +10,7 @@ from envs._returned_values import SimulatorError
 from srlhpc.errors import UserError, counted
 
 Values = Mapping[str, Any]
-"""By agent."""
+"""Values by agent."""
 
 _SPACES = ("observation_space", "observation_spaces", "action_space", "action_spaces")
 """Methods, and what PettingZoo's own look into."""
@@ -62,7 +62,7 @@ class Parallel:
 
     @property
     def agents(self) -> list[str]:
-        """Those that are in the game."""
+        """Agents that are in the game."""
         agents = getattr(self.simulator, "agents", None)
         if agents is None:
             raise SimulatorError("it has no list `agents` of those that are in the game")

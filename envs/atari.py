@@ -38,7 +38,7 @@ class Settings(EnvironmentSettings):
     sticky_actions: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Probability, at every frame, that the action before is repeated (Machado et al. 2018 use 0.25)."""
     noop_max: NonNegativeInt = 30
-    """At most so many idle frames after a reset."""
+    """Most idle frames after a reset."""
     full_action_space: bool = False
     """All 18 actions instead of those that do something in this game."""
     max_frames: PositiveInt = 108_000

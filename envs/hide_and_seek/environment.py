@@ -65,8 +65,7 @@ class HideAndSeek(Environment):
         self._tracker = EpisodeTracker(num_environments, kind.agents)
         self._ended: BoolArray = np.zeros(num_environments, np.bool_)
         self._seeds: NDArray[np.int64] = np.zeros(num_environments, np.int64)
-        """Of every environment, the seed that its world was or its next one will be drawn from in the deterministic
-        mode."""
+        """Seed that the world of every environment was drawn from, or will be, in the deterministic mode."""
         self._teams: NDArray[np.int64] = np.zeros((num_environments, 2), np.int64)
         self._randoms: list[np.random.Generator] = []
         self.reset(seed)

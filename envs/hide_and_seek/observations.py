@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 def others(hiders: int, seekers: int, most_hiders: int, most_seekers: int) -> Ints:
-    """In which order agents see each other: agent i sees i - 1, i - 2, ..., counted around the agents in the game.
+    """The order in which agents see each other: agent i sees i - 1, i - 2, ..., counted around the agents in the game.
 
     Args:
         hiders: hiders in the game.

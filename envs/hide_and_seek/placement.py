@@ -47,7 +47,7 @@ def in_quadrant(cells: int, quadrant: int) -> Rule:
 
 
 def outside_quadrant(cells: int, quadrant: int) -> Rule:
-    """In one of the other three quadrants."""
+    """The rule that an object lies in one of the other three quadrants."""
 
     def draw(random: np.random.Generator, n: Pair) -> Pair:
         left, right = (1, cells - quadrant - n[0] - 2), (cells - quadrant, cells - n[0] - 2)
@@ -58,7 +58,7 @@ def outside_quadrant(cells: int, quadrant: int) -> Rule:
 
 
 def near(cells: int, anchor: Pair, radius: int) -> Rule:
-    """At most so many cells from an anchor per axis, whatever the size of the object."""
+    """The rule that an object lies at most so many cells from an anchor per axis, whatever the size of the object."""
     ranges = tuple((max(1, a - radius), min(cells - 1, a + radius) - 1) for a in anchor)
 
     def draw(random: np.random.Generator, n: Pair) -> Pair:  # noqa: ARG001

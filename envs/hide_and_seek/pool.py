@@ -41,4 +41,4 @@ class WorldPool:
 
 
 SHARED = WorldPool()
-"""Of all environments of this process: an actor has a ring of them."""
+"""The pool of all environments of this process: an actor has a ring of them."""

@@ -63,7 +63,7 @@ class Rays:
         self._hit_slots: Ints = np.full((num_environments, 1), -1)
         """Slot of the body of geom g at `[E, g + 1]`, -1 for walls, floor and no geom."""
         self._agents: list[list[tuple[int, int]]] = [[] for _ in range(num_environments)]
-        """Of each environment, slot and body number of every agent."""
+        """Slot and body number of every agent, of each environment."""
         self._geoms: NDArray[np.int32] = np.zeros(self._expected.size, np.int32)
         self._found: Floats = np.zeros(self._expected.size)
 

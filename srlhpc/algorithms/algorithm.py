@@ -44,7 +44,7 @@ class Batch:
 
     @property
     def log_probs(self) -> Tensor:
-        """Of the behaviour policy, float32 `[T, B]`."""
+        """Log-probabilities of the behaviour policy, float32 `[T, B]`."""
         return self.fields["log_probs"]
 
     @property
@@ -74,7 +74,7 @@ class Batch:
 
     @property
     def versions(self) -> Tensor:
-        """Of the behaviour policy, int64 `[T, B]`."""
+        """Versions of the behaviour policy, int64 `[T, B]`."""
         return self.fields["versions"]
 
     @property

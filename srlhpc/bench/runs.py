@@ -102,7 +102,7 @@ class Window:
         return float(last - first)
 
     def counted_seconds(self, role: str) -> float:
-        """Between the reports that `counted` compares, which are up to a report's interval older than the looks."""
+        """Seconds between the reports that `counted` compares, up to a report's interval older than the looks."""
         return self.counted(role, "seconds") / max(1, len(_ranks_of(self.last, role)))
 
     def cores_of_rank(self, number: int) -> float:

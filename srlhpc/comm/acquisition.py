@@ -1,4 +1,4 @@
-"""In which order a group gets leave to start fragments of several policies, so that groups never wait in a circle.
+"""The order in which a group gets leave to start fragments of several policies, so that groups never wait in a circle.
 
 A group steps only when each of its policies has an open fragment, and a policy whose lag is limited has few to give. So
 a group that holds one policy's fragment and waits for another's keeps others waiting, and groups that took them in any

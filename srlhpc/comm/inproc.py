@@ -41,7 +41,7 @@ class _Wire:
     outbox: _InProcessOutbox | None = None
     inbox: _InProcessInbox | None = None
     place: int = 0
-    """Of the link in its inbox."""
+    """Place of the link in its inbox."""
 
 
 class InProcessTransport(Transport):
@@ -71,7 +71,7 @@ class InProcessTransport(Transport):
         return inbox
 
     def save_state(self) -> dict[str, Any]:
-        """By link, the messages that were sent and are not released, copied."""
+        """Copies of the messages that were sent and are not released, by link."""
         stamps = sorted(sent.stamp for wire in self._wires.values() for sent in wire.under_way)
         order = {stamp: place for place, stamp in enumerate(stamps)}
         saved = {_name(link): _saved(wire, order) for link, wire in self._wires.items()}

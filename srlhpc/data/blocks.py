@@ -40,11 +40,11 @@ from srlhpc.specs.contracts import RecordField
 OBSERVATION = "obs."
 OUTPUT = "out."
 STATE = "state."
-"""In front of the names of a recurrent state before t = 0."""
+"""Prefix of the names of a recurrent state before t = 0."""
 CHUNK_STATE = "chunk_state."
-"""In front of the names of a recurrent state before the other chunks."""
+"""Prefix of the names of a recurrent state before the other chunks."""
 FINAL_STATE = "final_state."
-"""In front of the names of a recurrent state before the bootstrap."""
+"""Prefix of the names of a recurrent state before the bootstrap."""
 
 _COLUMN = (Axis.ENVIRONMENT, Axis.AGENT)
 _NUMBER = ArraySpec((), "float32")

@@ -112,7 +112,7 @@ class SlurmAttempt:
         return outcome
 
     def _describe(self, paths: RunPaths, limits: Limits) -> None:
-        """It goes on from the newest whole checkpoint. Ranks that stand by begin."""
+        """Describes the attempt, which resumes from the newest whole checkpoint. Ranks that stand by begin at that."""
         newest = checkpoint_folder(paths).newest_valid()
         for problem in newest.problems if newest else ():
             self._progress.say(f"skipped: {problem}")

@@ -21,7 +21,7 @@ class Stages:
     """Name of a group to the statistics of each of its runs."""
 
     def curves(self, group: str, statistic: str) -> list[Curve]:
-        """Of the runs of a group that have the statistic."""
+        """The curves of the runs of a group that have the statistic."""
         return [curves[statistic] for curves in self.groups[group] if statistic in curves]
 
 
@@ -57,7 +57,7 @@ def _declared(environments: Iterable[EnvironmentSettings]) -> list[Panel]:
 
 
 def _panels(declared: Sequence[Panel], names: Sequence[str]) -> list[Panel]:
-    """Those with statistics that there are; one for each statistic if none is declared."""
+    """Declared panels, with the statistics that there are; one panel for each statistic if none is declared."""
     if not declared:
         return [Panel(name, "mean", {name: name}) for name in names]
     kept = [

@@ -94,7 +94,7 @@ _ROWS = (
     ),
 )
 ROLES: dict[str, RoleRow] = {row.name: row for row in _ROWS}
-"""By name, in the order in which ranks are numbered and the roles of a rank are built."""
+"""The rows by name, in the order in which ranks are numbered and the roles of a rank are built."""
 
 
 def role_of(label: str) -> str:

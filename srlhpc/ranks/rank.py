@@ -64,7 +64,7 @@ log = logging.getLogger(__name__)
 
 FINALIZE_SECONDS = 10.0
 LEAVE_SECONDS = 0.5
-"""With a dead rank MPI cannot be finalised: just long enough for the last commands to leave."""
+"""Time to leave where a rank is dead, so that MPI cannot be finalised: just enough for the last commands to leave."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -131,7 +131,7 @@ def _watch_deaths(plan: Plan, world: MpiWorld, patience: float) -> DeathWatch | 
 
 
 def _kept_signals() -> dict[int, Handler]:
-    """Those that ask for an end or tell of a dead rank: what they do here, no environment may change."""
+    """Handlers of the signals that ask for an end or report a dead rank: no environment may change them."""
     names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
     return {name: handler for name in names if (handler := signal.getsignal(name)) is not None}
 

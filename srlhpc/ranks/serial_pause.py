@@ -10,7 +10,7 @@ from srlhpc.roles.stillness import StandstillError, Stillness, who_waits, write_
 from srlhpc.runs.paths import AttemptPaths
 
 STANDSTILL_SECONDS = 20.0
-"""So long the loop may find nothing to do; nobody else can change that."""
+"""How long the loop may find nothing to do, which nobody else can change."""
 
 
 class SerialPause:

@@ -48,7 +48,7 @@ class SerialState:
 
     @property
     def roles(self) -> list[Role]:
-        """In the order of their turns."""
+        """All roles, in the order of their turns."""
         return [*self.actors, *self.servers, *self.trainers, *self.evaluators]
 
     def save(self, coordinator: Coordinator) -> dict[str, Any]:

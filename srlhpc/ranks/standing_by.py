@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 0.05
 _ROUNDS_PER_CHECK = 100
-"""Between two looks at the free memory."""
+"""Rounds between two looks at the free memory."""
 
 
 def stand_by(plan: Plan, here: RankPlan, world: MpiWorld, attempt: AttemptPaths, patience: float) -> None:

@@ -122,7 +122,7 @@ class SharedMoments(RunningMoments):
 
     @torch.no_grad()
     def sums(self, rows: Tensor, valid: Tensor) -> Tensor:
-        """As in `RunningMoments`; rows are `[N, E]`, sums `[1 + 2 S]`."""
+        """Same as in `RunningMoments`; rows are `[N, E]`, sums `[1 + 2 S]`."""
         deviations = torch.where(valid.unsqueeze(-1), rows.double() - self.mean[self.features], 0.0)
         count = valid.sum(dtype=torch.float64).reshape(1)
         return torch.cat([count, self._by_feature(deviations.sum(0)), self._by_feature(deviations.square_().sum(0))])

@@ -23,7 +23,7 @@ _CONNECT_SECONDS = 5.0
 _GREETING_SECONDS = 1.0
 _PORT_BYTES = 2
 _ROW_BYTES = 64
-"""Of a rank: secret, port, and the number of its interface; nothing where it does not listen."""
+"""Bytes of a rank: secret, port, and the number of its interface; nothing where it does not listen."""
 _ACROSS = ("MPIR_CVAR_NUM_CLIQUES", "MPIR_CVAR_ODD_EVEN_CLIQUES", "MPIR_CVAR_NOLOCAL")
 """Variables by which MPICH sends over the network even to ranks on the same node."""
 

@@ -35,7 +35,7 @@ _DIGEST_BYTES = 16
 _RANK_BYTES = 4
 _TEXT_BYTES = 2048
 _FIRST_PAUSE_SECONDS, _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS = 1e-3, 1.5, 50e-3
-"""Between polls for those who start late: hundreds of ranks that looked all the time would keep them from it."""
+"""Pauses between polls: hundreds of ranks that looked all the time would slow down those that start late."""
 _STREAM_LIMIT = 16
 """Streams that a tag can tell apart."""
 RENDEZVOUS_TAG = _STREAM_LIMIT - 1

@@ -129,7 +129,7 @@ class Group:
         return self.environment.save_state() is not None
 
     def save_state(self) -> dict[str, Any]:
-        """Without `environment` if that cannot be saved: then `begin` follows, here and where it is loaded."""
+        """The group's state; without `environment` if that cannot be saved: then `begin` follows, here and there."""
         recorders = {str(i): recorder.save_state() for i, (_, recorder) in enumerate(self._recorders)}
         state: dict[str, Any] = {"recorders": recorders, "waiting": self._waiting}
         if (saved := self.environment.save_state()) is not None:

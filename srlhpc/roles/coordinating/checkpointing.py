@@ -20,7 +20,7 @@ from srlhpc.roles.checkpoint_parts import PartReceiver
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 2.0
-"""Between two tries to write the last checkpoint."""
+"""Seconds between two tries to write the last checkpoint."""
 
 
 class Checkpointing:

@@ -44,9 +44,9 @@ class NextBatch(NamedTuple):
     valid: float
     """Valid records in the batch: agent steps."""
     new_steps: float
-    """Those of `steps` that no update has counted yet."""
+    """Steps, among `steps`, that no update has counted yet."""
     new_valid: float
-    """Those of `valid` that no update has counted yet."""
+    """Records, among `valid`, that no update has counted yet."""
 
 
 class BatchSource(ABC):

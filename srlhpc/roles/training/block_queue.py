@@ -88,7 +88,7 @@ class BlockQueue(BatchSource):
         self._batches.gathered.add(block)
 
     def _lose(self, fragments: int) -> None:
-        """So many fragments are too old and will not be trained."""
+        """Counts fragments that are too old and will not be trained."""
         self._counters.dropped_fragments += fragments
         if self._lag_limiter is not None:
             self._lag_limiter.lose(fragments)

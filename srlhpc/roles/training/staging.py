@@ -44,7 +44,7 @@ class Staging:
         """B, fragments of a whole batch."""
         self._tensors: dict[str, Tensor] = {}
         self._places: list[tuple[str, Array, _Stretch]] = []
-        """By field: room for each block in turn, and how the block's array is stretched to it."""
+        """Room for each block in turn, by field, and how the block's array is stretched to it."""
         for field in layout.fields:
             dtype = torch.from_numpy(np.empty(0, field.dtype)).dtype
             shape = _batch_shape(field, self.columns)
