@@ -17,6 +17,7 @@ from srlhpc.comm.transport import RankTransport
 from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.actors import build_actor
+from srlhpc.ranks.building import BUILDERS, build_role
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.coordinator import build_coordinator, build_reporter
 from srlhpc.ranks.global_generators import seed_generators
@@ -48,6 +49,7 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     with ExitStack() as environments:
         evaluators = _built(context, plan.named("evaluator"), build_evaluator, environments)
         actors = _built(context, plan.named("actor"), build_actor, environments)
+        others = _built(context, (role for role in plan.roles if role.name in _others()), build_role, environments)
         can_save = actors[0].can_save
         if not can_save:
             log.warning(
@@ -55,7 +57,7 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
                 "goes on from it, so that resuming stays exact",
                 plan.spec.environment.factory,
             )
-        state = SerialState(plan, links, actors, servers, trainers, evaluators, can_save)
+        state = SerialState(plan, links, actors, servers, trainers, evaluators, others, can_save)
         coordinator = build_coordinator(context, roles_state=lambda: state.save(coordinator))
         seed_generators(seed_of(seed, "playing", 0, updates))
         state.begin(restored, coordinator)
@@ -64,6 +66,11 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
         environments.pop_all()
     for role in (*state.roles, reporter, coordinator):
         role.close()
+
+
+def _others() -> set[str]:
+    """Roles that a serial run knows nothing of but that they are built and have their turn."""
+    return set(BUILDERS) - {"trainer", "policy_server", "evaluator", "actor"}
 
 
 def _built(

@@ -43,13 +43,14 @@ class SerialState:
     servers: Sequence[PolicyServer]
     trainers: Sequence[Trainer]
     evaluators: Sequence[Evaluator]
+    others: Sequence[Role]
     can_save: bool
     """Whether the environments can be saved; else they begin new episodes at each checkpoint."""
 
     @property
     def roles(self) -> list[Role]:
         """All roles, in the order of their turns."""
-        return [*self.actors, *self.servers, *self.trainers, *self.evaluators]
+        return [*self.actors, *self.servers, *self.trainers, *self.evaluators, *self.others]
 
     def save(self, coordinator: Coordinator) -> dict[str, Any]:
         """Everything, as it is while the world stands still (see `lock_step`)."""
