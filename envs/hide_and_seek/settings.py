@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from srlhpc.environment import ArraySpec, Kind, MultiDiscrete, Spaces
+from srlhpc.errors import counted
 from srlhpc.specs.named_modules import EnvironmentSettings, Panel
 from srlhpc.specs.spec import Spec, refusal
 
@@ -148,8 +149,8 @@ class Settings(EnvironmentSettings):
                 raise refusal(f"is [{low}, {high}]; the lowest number comes first.", *where)
         if scenario.elongated[0] > scenario.boxes[0]:
             raise refusal(
-                f"is [{scenario.elongated[0]}, {scenario.elongated[1]}], but there may be only {scenario.boxes[0]} "
-                "boxes; lower the first number or raise that of boxes.",
+                f"is [{scenario.elongated[0]}, {scenario.elongated[1]}], but there may be only "
+                f"{counted(scenario.boxes[0], 'box', 'boxes')}; lower the first number or raise that of boxes.",
                 *("scenario", "elongated"),
             )
         if self.cells < 12:

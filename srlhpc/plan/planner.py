@@ -51,6 +51,7 @@ def _seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
     places: dict[str, dict[str, list[tuple[int, bool]]]] = {}
     for kind in spaces.kinds:
         for place, agent in enumerate(kind.agents):
+            # The first entry that matches counts.
             entry = next((e for e in spec.agents if re.fullmatch(e.match, agent)), None)
             if entry is None:
                 raise UserError(

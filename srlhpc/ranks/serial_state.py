@@ -58,6 +58,7 @@ class SerialState:
             evaluator.start_over()
         state: dict[str, Any] = {role.label: role.save_state() for role in (*self.roles, coordinator)}
         state |= {LINKS: self.transport.save_state(), GENERATORS: save_generators()}
+        # What cannot be saved starts anew here too, so that a resumed run does the same as this one.
         if not self.can_save:
             for actor in self.actors:
                 actor.start(self.trainers[0].version)
@@ -87,7 +88,7 @@ class SerialState:
             return False
         log.warning(
             "the checkpoint is of an older srlhpc: what was under way when it was written is not in it, so this run "
-            "goes on well, but not bit for bit as the one before would have"
+            "continues well, but not bit for bit as the one before would have"
         )
         return True
 

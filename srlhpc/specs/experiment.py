@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from annotated_types import Gt, Lt
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from srlhpc.errors import did_you_mean
+from srlhpc.errors import counted, did_you_mean
 from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.named_modules import NamedAlgorithm, NamedEnvironment, NamedNetwork
 from srlhpc.specs.spec import Spec, refusal
@@ -63,10 +63,11 @@ class PolicySpec(Spec):
                 *("batch", "burn_in_steps"),
             )
         self._check_chunks()
-        if isinstance(self.max_policy_lag, int) and self.max_policy_lag < self.batch.uses - 1:
+        late = self.batch.uses - 1
+        if isinstance(self.max_policy_lag, int) and self.max_policy_lag < late:
             raise refusal(
                 f"is {self.max_policy_lag} but batch.uses is {self.batch.uses}: the last use of a batch comes at least "
-                f"{self.batch.uses - 1} updates late; set max_policy_lag to {self.batch.uses - 1} or more, or to auto",
+                f"{counted(late, 'update')} late; set max_policy_lag to {late} or more, or to auto",
                 "max_policy_lag",
             )
         self.algorithm.check(self.batch, self.network)

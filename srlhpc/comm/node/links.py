@@ -90,6 +90,7 @@ def _offered(world: MpiWorld, members: Sequence[int], size_bytes: int, limit: fl
         all_have_it &= bool(_hear(world, rank, 1, limit)[0])
     if memory is None:
         return None
+    # Not earlier: the others open the memory by this descriptor. It stays mapped.
     os.close(descriptor)
     memory[_TOKEN_BYTES] = _ALL_HAVE_IT if all_have_it else _SOME_HAVE_NOT
     return memory if all_have_it else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from srlhpc.environment import ArraySpec, Kind
-from srlhpc.errors import UserError, did_you_mean
+from srlhpc.errors import UserError, counted, did_you_mean
 from srlhpc.specs.named_modules import CRITICS, NetworkSettings
 from srlhpc.specs.spec import Spec
 
@@ -78,7 +78,8 @@ class Settings(NetworkSettings):
         for key, ring in self.rings.items():
             places = _seen(kind, key, "rings", (1, 2), "[places] or [channels, places]").shape[-1]
             if places < ring.kernel:
-                raise UserError(f"network entities: rings.{key} has {places} places, fewer than kernel {ring.kernel}")
+                found = counted(places, "place")
+                raise UserError(f"network entities: rings.{key} has {found}, fewer than kernel {ring.kernel}")
         for key, masks in self.sets.items():
             entities = _seen(kind, key, "sets", (2,), "[entities, features]").shape[0]
             for name, mask in (("visible", masks.visible), ("exists", masks.exists)):
@@ -89,7 +90,8 @@ class Settings(NetworkSettings):
 def _check_mask(kind: Kind, where: str, mask: str, key: str, entities: int) -> None:
     found = _seen(kind, mask, where, (1,), "a mask [entities]").shape[0]
     if found != entities:
-        raise UserError(f"network entities: {where} is '{mask}' of {found} entities, but '{key}' has {entities}")
+        of = counted(found, "entity", "entities")
+        raise UserError(f"network entities: {where} is '{mask}' of {of}, but '{key}' has {entities}")
 
 
 def _seen(kind: Kind, key: str, where: str, axes: tuple[int, ...], expected: str) -> ArraySpec:

@@ -150,11 +150,13 @@ class SeatRecorder:
         fields = block.fields
         if self._burn_in:
             if self._tail is None:
+                # No records come before the first fragment: its burn-in is zeros, which count in nothing.
                 for array in fields.values():
                     array[...] = 0
             else:
                 for name, part in self._tail.items():
                     fields[name][: self._burn_in] = part
+                # They were trained in the fragment before.
                 fields["valid"][: self._burn_in] = False
         for name, view in prefixed(fields, STATE).items():
             view[...] = self._start_state[name][:, self._trained] if self._start_state else 0
@@ -254,6 +256,7 @@ class SeatRecorder:
         header[BlockHeader.SEQUENCE] = self._sequence
         header[BlockHeader.VALID] = np.count_nonzero(valid)
         header[BlockHeader.STEPS] = np.count_nonzero(valid.any(axis=2))
+        # Burn-in is not trained, so it may be older.
         header[BlockHeader.OLDEST_VERSION] = fields["versions"][burn_in:].min()
         header[BlockHeader.TRAINED_FROM] = burn_in
         assert self.channels.blocks is not None

@@ -80,6 +80,7 @@ class Batches:
 
     @property
     def _best(self) -> _Kept:
+        # Of batches with equal uses left, max takes the first that it sees: the newest.
         return max(reversed(self._kept), key=lambda kept: kept.left)
 
     def is_late(self, block: Message, version: int, *, updating: bool) -> bool:
@@ -106,6 +107,7 @@ class Batches:
             return False
         self._kept.append(_Kept(self.trained, self._uses))
         if len(self._kept) > self._room:
+            # Of batches with equal uses left, min takes the oldest.
             self._drop(min(self._kept, key=lambda kept: kept.left))
         taken = [kept.staging for kept in self._kept]
         self.gathered = next(staging for staging in self._stagings if staging not in taken)
@@ -142,6 +144,7 @@ class Batches:
         saved = state.get("kept", {"0": state} if "left" in state else {})
         for place in sorted(saved, key=int)[-self._room :]:
             staging = self._stagings[1 + len(self._kept)]
+            # A kept batch was used once at least, and the job may allow fewer uses than it did.
             if staging.load_state(saved[place]["batch"]):
                 self._kept.append(_Kept(staging, min(int(saved[place]["left"]), self._uses - 1)))
             else:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.comm.channel import Inbox, Message
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, counted
 from srlhpc.rl.policy_lag import PolicyLag
 from srlhpc.roles.training.batch_source import Agree, BatchSource, NextBatch
 from srlhpc.roles.training.batches import Batches
@@ -78,6 +78,7 @@ class BlockQueue(BatchSource):
         return busy
 
     def _take(self, block: Message) -> None:
+        # Before it may be discarded: it is no longer under way.
         if self._lag_limiter is not None:
             self._lag_limiter.received(block.sender)
         if self._discarding:
@@ -187,8 +188,9 @@ class BlockQueue(BatchSource):
             text = "waits for the other trainers or the coordinator, its batch is full"
         else:
             text = f"waits for blocks, has {gathered.filled} of {gathered.blocks}"
-        asking = "" if self._lag_limiter is None else f", and {self._lag_limiter.asking} groups ask it for grants"
-        return text + asking
+        if self._lag_limiter is None:
+            return text
+        return f"{text}, and has {counted(self._lag_limiter.asking, 'request')} for grants"
 
     def counters(self) -> dict[str, float]:
         return {"dropped_uses": self._batches.dropped_uses, "empty_batches": self._empty_batches}

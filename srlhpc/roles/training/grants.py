@@ -115,6 +115,7 @@ class LagLimiter:
     def received(self, sender: int) -> None:
         """A block of that actor is here."""
         if sender in self._dead:
+            # It counted as lost when its actor died, but had landed before: it can still be trained.
             self.lost -= self._fragments
         else:
             self._open[sender] = self._open.get(sender, 0) - self._fragments

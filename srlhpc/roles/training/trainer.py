@@ -170,6 +170,7 @@ class Trainer(Role):
             yield from self._batches.choose(self._agree)
             mine = self._batches.next_batch()
             *sums, stop = yield from self._agree(*mine, self._stopping)
+            # All trainers decide by the same sums, so they stop, drop and learn in the same round.
             total = NextBatch(*sums)
             if stop:
                 break
@@ -255,6 +256,7 @@ class Trainer(Role):
 
     @property
     def has_news(self) -> bool:
+        # At its limit a trainer waits to be stopped, so the coordinator must hear at once.
         return len(self._events) > 0 or (self._at_limit and not self._stopping)
 
     def counters(self) -> dict[str, float]:
