@@ -106,6 +106,7 @@ class Settings(EnvironmentSettings):
     """Hide-and-seek (Baker et al. 2019, arXiv:1909.07528)."""
 
     requires: ClassVar[dict[str, str]] = {"mujoco": "mujoco"}
+    former_values: ClassVar[dict[str, dict[str, str]]] = {"team_sizes": {"per_copy": "per_environment"}}
 
     scenario: Annotated[Quadrant | RandomWalls, Field(discriminator="kind")] = RandomWalls()
     """Where it is played and with what."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -28,10 +29,13 @@ from srlhpc.specs import cluster_words
 from srlhpc.specs.load import naming_places
 from srlhpc.specs.patience import START_SECONDS
 from srlhpc.specs.problems import problems, shown
+from srlhpc.specs.renamed import collecting
 from srlhpc.specs.spec import Spec, refusal
 from srlhpc.specs.text_file import read_text
 from srlhpc.specs.time_text import MOST_MINUTES
 from srlhpc.specs.yaml_source import Written, parse
+
+_log = logging.getLogger(__name__)
 
 ROLES = ("coordinator", "trainer", "policy_server", "evaluator", "actor")
 
@@ -293,10 +297,14 @@ def read_cluster(name_or_path: str) -> ClusterFile:
         kind = "empty" if written.data is None else shown(written.data)
         raise UserError(f"{path}: is {kind}; a cluster profile is a mapping. Write a first one: srlhpc cluster init")
     try:
-        return ClusterFile(ClusterProfile.model_validate(written.data), written, path)
+        with collecting() as former:
+            profile = ClusterProfile.model_validate(written.data)
     except ValidationError as error:
         found = problems(error.errors(include_url=False), written)
         raise UserError("\n".join(str(problem) for problem in found)) from None
+    for word in former:
+        _log.warning(word.note(written))
+    return ClusterFile(profile, written, path)
 
 
 def profile_folders() -> list[Path]:

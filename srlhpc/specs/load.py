@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from srlhpc.errors import UserError
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.overrides import apply, overlay
 from srlhpc.specs.problems import problems, shown
+from srlhpc.specs.renamed import Former, collecting
 from srlhpc.specs.text_file import read_text
 from srlhpc.specs.yaml_source import Dumper, Keys, Written, parse
 
@@ -25,11 +26,13 @@ _PATH = re.compile(r"([a-z_]+(?:\.[\w-]+)*)(?:: | ')")
 
 
 class JobFile(NamedTuple):
-    """A spec, where each of its values was written, and what was dropped on the way to it."""
+    """A spec, where each of its values was written, and what was dropped or translated on the way to it."""
 
     spec: ExperimentSpec
     written: Written
     notes: tuple[str, ...]
+    renamed: tuple[Former, ...] = ()
+    """Words in it that are called otherwise now."""
 
     @contextmanager
     def naming_places(self) -> Iterator[None]:
@@ -60,6 +63,8 @@ def naming_places(written: Written, sections: Collection[str]) -> Iterator[None]
 def load_experiment(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> ExperimentSpec:
     """Reads a job file, with what it inherits from, and applies the overrides in order.
 
+    Former words in it are translated without a word: use `load_job` for a file that a user keeps.
+
     Args:
         path: the job file.
         overrides: `path=value` each, as given to `--set`.
@@ -67,15 +72,29 @@ def load_experiment(path: str | os.PathLike[str], overrides: Sequence[str] = ())
     Raises:
         UserError: something is wrong; one line for every problem, with file, line and path.
     """
-    return load_job(path, overrides).spec
+    job = _read(path, overrides)
+    # A run's own spec keeps the words of its time; what somebody types now does not.
+    _warn(job, (word for word in job.renamed if job.written.place(word.keys(job.written)).override))
+    return job.spec
 
 
 def load_job(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> JobFile:
     """Same as `load_experiment`, for callers who find problems later that belong to a line of the file."""
+    job = _read(path, overrides)
+    _warn(job, job.renamed)
+    return job
+
+
+def _read(path: str | os.PathLike[str], overrides: Sequence[str]) -> JobFile:
     job = parse_job(read_text(os.fspath(path)), os.fspath(path), overrides)
     for note in job.notes:
         _log.info(note)
     return job
+
+
+def _warn(job: JobFile, renamed: Iterable[Former]) -> None:
+    for word in renamed:
+        _log.warning(word.note(job.written))
 
 
 def load_text(text: str, source: str, overrides: Sequence[str] = ()) -> ExperimentSpec:
@@ -90,7 +109,9 @@ def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> JobFile:
         written, dropped = apply(written, override)
         notes += dropped
     try:
-        return JobFile(ExperimentSpec.model_validate(written.data), written, tuple(notes))
+        with collecting() as former:
+            spec = ExperimentSpec.model_validate(written.data)
+        return JobFile(spec, written, tuple(notes), tuple(former))
     except ValidationError as error:
         found = problems(error.errors(include_url=False), written)
         raise UserError("\n".join(str(problem) for problem in found)) from None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from srlhpc.specs.renamed import translated
 
 
 class Spec(BaseModel):
@@ -24,6 +27,11 @@ class Spec(BaseModel):
         ser_json_inf_nan="strings",
     )
 
+    former_keys: ClassVar[Mapping[str, str]] = {}
+    """Keys as they were called before, and their names today."""
+    former_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """Of a key, values as they were called before, and their names today."""
+
     @model_validator(mode="wrap")
     @classmethod
     def _refuse_unknown_keys(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
@@ -38,6 +46,20 @@ class Spec(BaseModel):
             others = error.errors(include_url=False)
             errors += [_again(other) for other in others if not _is_missing(other, set(unknown.values()))]
         raise ValidationError.from_exception_data(cls.__name__, errors)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    # The validator that is defined last is called first.
+    def _translate_former_words(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, dict) or not (cls.former_keys or cls.former_values):
+            return handler(data)
+        today, former = translated(data, cls.former_keys, cls.former_values)
+        try:
+            return handler(today)
+        except ValidationError as error:
+            # A problem is shown where the former key was written.
+            found = [_again(each, former) for each in error.errors(include_url=False)]
+            raise ValidationError.from_exception_data(cls.__name__, found) from None
 
 
 def _frozen(data: Any) -> Any:
@@ -69,8 +91,11 @@ def _is_missing(error: ErrorDetails, suggested: set[str | None]) -> bool:
     return error["type"] == "missing" and len(error["loc"]) == 1 and error["loc"][0] in suggested
 
 
-def _again(error: ErrorDetails) -> InitErrorDetails:
-    details = InitErrorDetails(type=error["type"], loc=error["loc"], input=error["input"], ctx=error.get("ctx", {}))
+def _again(error: ErrorDetails, former: Mapping[str, str] | None = None) -> InitErrorDetails:
+    loc = error["loc"]
+    if former and loc and loc[0] in former:
+        loc = (former[str(loc[0])], *loc[1:])
+    details = InitErrorDetails(type=error["type"], loc=loc, input=error["input"], ctx=error.get("ctx", {}))
     if error["type"] in ("unknown_key", "refused"):
         details["type"] = PydanticCustomError(error["type"], "{message}", {"message": error["msg"]})
     return details
