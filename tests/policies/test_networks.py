@@ -290,3 +290,21 @@ def test_policies_serve_a_choice_among_one() -> None:
         observations(agents, 3), {}, torch.ones(3).bool(), action_masks=None, generator=torch.Generator()
     )
     assert acted.log_probs.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_parameters_keep_the_names_and_the_order_that_checkpoints_know_them_by() -> None:
+    # The optimiser's moments are flat, in this order.
+    made = policy("mlp", kind(), EVERYTHING, hidden=(8,))
+    moments = ["count", "mean", "m2", "shift", "scale"]
+    assert list(made.state_dict()) == [
+        *(f"encoder.moments.{name}" for name in moments),
+        "torso.layers.0.weight",
+        "torso.layers.0.bias",
+        "value_torso.layers.0.weight",
+        "value_torso.layers.0.bias",
+        "policy_head.linear.weight",
+        "policy_head.linear.bias",
+        "value_head.linear.weight",
+        "value_head.linear.bias",
+        *(f"return_moments.{name}" for name in moments),
+    ]

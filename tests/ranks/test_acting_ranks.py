@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from tests.test_imports import loaded_by
 
 LEARNING = [
@@ -13,21 +15,28 @@ LEARNING = [
     "srlhpc.roles.training.trainer",
     "srlhpc.roles.training.staging",
 ]
-ACTING = """
-from srlhpc.plan.planner import make_plan
-from srlhpc.ranks import actors, policies, rank, serving
-from srlhpc.specs.load import load_experiment
-from srlhpc.specs.probe import probe_spaces
-spec = load_experiment("jobs/catch.yaml")
-plan = make_plan(spec, probe_spaces(spec.environment))
-policies.build_policy(plan, "default")
+BUILD = """
+from pathlib import Path
+import srlhpc.ranks.rank
+from srlhpc.comm.inproc import InProcessTransport
+from srlhpc.ranks import serving
+from srlhpc.ranks.building import build_roles
+from srlhpc.ranks.context import RankContext
+from srlhpc.runs.paths import RunPaths
+from tests.plan.test_planner import actors, planned
+serving.share_on_node = lambda *_, **__: None
+paths = RunPaths(Path("nowhere"))
+for inference, label, roles in (("inline", "actor-0", 2), ("server", "policy_server-0", 1), ("server", "evaluator-0", 1)):
+    plan = planned(actors=actors(inference), evaluators={"ranks": 1})
+    here = next(rank for rank in plan.ranks if rank.label == label)
+    context = RankContext(plan, here, paths, paths.attempt(1), InProcessTransport(), world=object())
+    assert len(list(build_roles(context))) == roles
 """
 
 
-def test_rank_that_only_acts_loads_no_rule_optimizer_process_group_or_trainer() -> None:
-    assert loaded_by(ACTING, LEARNING) == ""
+def test_ranks_that_only_act_are_built_without_rule_optimizer_process_group_or_trainer() -> None:
+    assert loaded_by(BUILD, LEARNING) == ""
 
 
-def test_trainer_loads_all_of_them() -> None:
-    trains = "from srlhpc.ranks import trainers\nimport srlhpc.algorithms.ppo.update"
-    assert loaded_by(trains, LEARNING).split() == LEARNING
+def test_modules_of_learning_have_these_names() -> None:
+    assert [name for name in LEARNING if find_spec(name) is None] == []
