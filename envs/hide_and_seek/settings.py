@@ -218,7 +218,7 @@ class Settings(EnvironmentSettings):
         actions = MultiDiscrete((BINS, BINS, BINS, 2, 2))
         return Spaces((Kind(KIND, self.agents, observations, actions),))
 
-    def stages(self) -> tuple[Panel, ...]:
+    def statistics(self) -> tuple[Panel, ...]:
         """Returns by team, then how far objects are moved and how many are locked, where there are such objects."""
         scenario = self.scenario
         panels = [Panel("Return", "return of an episode", {"hider_return": "hiders", "seeker_return": "seekers"})]

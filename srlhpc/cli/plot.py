@@ -17,39 +17,43 @@ from srlhpc.import_path import missing_packages
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Picture: .png, .svg, .pdf."
 )
-@click.option("--stages", is_flag=True, help="Draw the statistics of episodes, in panels, instead of returns.")
+@click.option("--statistics", is_flag=True, help="Draw the statistics of episodes, in panels, instead of returns.")
+@click.option("--stages", is_flag=True, hidden=True, help="The former word for --statistics.")
 @click.option(
     "--x",
     "axis",
     type=click.Choice(["steps", "seconds", "episodes"]),
-    help="The horizontal axis; by default steps, or episodes with --stages.",
+    help="The horizontal axis; by default steps, or episodes with --statistics.",
 )
 @root_option
 def command(
     runs: tuple[str, ...],
     out: Path,
+    statistics: bool,
     stages: bool,
     axis: Literal["steps", "seconds", "episodes"] | None,
     root: str | None,
 ) -> None:
-    """Draw the returns of RUNs, or with --stages what their episodes' statistics show of the stages of play.
+    """Draw the returns of RUNs, or with --statistics statistics of their episodes, as their environment names them.
 
     Runs whose specs differ in the seed only become one line, their mean, with a 95 % bootstrap confidence band.
     """
     from srlhpc.pictures.curves import grouped, read_curve
-    from srlhpc.pictures.plots import draw_returns, draw_stages
-    from srlhpc.pictures.stages import read_stages
+    from srlhpc.pictures.plots import draw_returns, draw_statistics
+    from srlhpc.pictures.statistics import statistics_of
     from srlhpc.runs.search import find_run
 
+    if stages:
+        say("warning: --stages is called --statistics now; it is still understood, write the new word")
     if missing := missing_packages({"matplotlib": "plot"}):
         raise UserError(f"plot needs {missing[0][0]}, which is not installed: pip install 'srlhpc[{missing[0][1]}]'")
     if not out.absolute().parent.is_dir():
         raise UserError(f"--out {out}: there is no folder {out.absolute().parent}; make it first")
     folder = open_root(root)
     groups = grouped([find_run(folder, run) for run in dict.fromkeys(runs)])
-    if stages:
+    if statistics or stages:
         axis = axis or "episodes"
-        draw_stages(read_stages(groups, axis), axis, out)
+        draw_statistics(statistics_of(groups, axis), axis, out)
     else:
         axis = axis or "steps"
         draw_returns({name: [read_curve(paths, axis) for paths in group] for name, group in groups.items()}, axis, out)

@@ -66,7 +66,7 @@ def read_statistics(paths: RunPaths, axis: Axis) -> dict[str, Curve]:
     if not points and _has_episodes(paths):
         raise UserError(
             f"run {paths.name}: its environment gives no statistics of episodes (Episode.metrics is empty), so there "
-            "are no stages to draw. Draw its returns: leave out --stages."
+            "are none to draw. Draw its returns: leave out --statistics."
         )
     if not points:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Pictures of curves: returns of runs, and the stages of play."""
+"""Pictures of curves: returns of runs, and statistics of episodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from srlhpc.errors import UserError
 from srlhpc.pictures.curves import Axis, Curve, confidence_band
-from srlhpc.pictures.stages import Stages
+from srlhpc.pictures.statistics import Statistics
 from srlhpc.specs.named_modules import Panel
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -35,27 +35,27 @@ def draw_returns(groups: Mapping[str, Sequence[Curve]], axis: Axis, out: Path) -
     figure.savefig(out, dpi=_DOTS_PER_INCH)
 
 
-def draw_stages(stages: Stages, axis: Axis, out: Path) -> None:
+def draw_statistics(statistics: Statistics, axis: Axis, out: Path) -> None:
     """Writes a picture with the panels below each other; a colour is a statistic, a line style a group of runs.
 
     Raises:
         UserError: the file's ending is no format of pictures.
     """
-    figure = _figure(out, 0.8 + 0.2 * len(stages.groups) + 1.8 * len(stages.panels))
-    rows = figure.subplots(len(stages.panels), sharex=True, squeeze=False)[:, 0]
-    styles = dict(zip(stages.groups, itertools.cycle(_LINE_STYLES), strict=False))
-    for axes, panel in zip(rows, stages.panels, strict=True):
-        _draw_panel(axes, panel, stages, styles)
+    figure = _figure(out, 0.8 + 0.2 * len(statistics.groups) + 1.8 * len(statistics.panels))
+    rows = figure.subplots(len(statistics.panels), sharex=True, squeeze=False)[:, 0]
+    styles = dict(zip(statistics.groups, itertools.cycle(_LINE_STYLES), strict=False))
+    for axes, panel in zip(rows, statistics.panels, strict=True):
+        _draw_panel(axes, panel, statistics, styles)
     rows[-1].set_xlabel(_LABELS[axis])
     figure.align_ylabels(rows)
-    _name_groups(figure, stages, styles)
+    _name_groups(figure, statistics, styles)
     figure.savefig(out, dpi=_DOTS_PER_INCH)
 
 
-def _draw_panel(axes: Any, panel: Panel, stages: Stages, styles: Mapping[str, Any]) -> None:
+def _draw_panel(axes: Any, panel: Panel, statistics: Statistics, styles: Mapping[str, Any]) -> None:
     for group, style in styles.items():
         for place, (statistic, label) in enumerate(panel.statistics.items()):
-            if curves := stages.curves(group, statistic):
+            if curves := statistics.curves(group, statistic):
                 _draw_group(axes, curves, label, color=f"C{place}", linestyle=style)
     axes.set_title(panel.title, loc="left", fontsize="medium")
     axes.set_ylabel(panel.unit)
@@ -67,11 +67,13 @@ def _draw_panel(axes: Any, panel: Panel, stages: Stages, styles: Mapping[str, An
         axes.legend([lines[name] for name in panel.statistics.values()], panel.statistics.values(), **above)
 
 
-def _name_groups(figure: Any, stages: Stages, styles: Mapping[str, Any]) -> None:
+def _name_groups(figure: Any, statistics: Statistics, styles: Mapping[str, Any]) -> None:
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], color="black", linestyle=style) for style in styles.values()]
-    names = [f"{name}, {_whose([next(iter(run.values())) for run in runs])}" for name, runs in stages.groups.items()]
+    names = [
+        f"{name}, {_whose([next(iter(run.values())) for run in runs])}" for name, runs in statistics.groups.items()
+    ]
     figure.legend(
         lines, names, loc="outside upper left", title="means of the last 100 episodes", alignment="left", frameon=False
     )

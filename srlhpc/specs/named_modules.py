@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Panel:
-    """Statistics of episodes that are drawn over each other, one panel of `srlhpc plot --stages`."""
+    """Statistics of episodes that are drawn over each other, one panel of `srlhpc plot --statistics`."""
 
     title: str
     unit: str
@@ -49,8 +49,8 @@ class EnvironmentSettings(Spec):
         """The spaces where they follow from the settings alone; None: ask a built environment (in a subprocess)."""
         return None
 
-    def stages(self) -> Sequence[Panel]:
-        """What `srlhpc plot --stages` draws, from top to bottom; empty: a panel for every statistic of an episode.
+    def statistics(self) -> Sequence[Panel]:
+        """What `srlhpc plot --statistics` draws, from top to bottom; empty: a panel for every statistic of an episode.
 
         A statistic that the episodes of these settings never have may be named; it is left out.
         """

@@ -252,20 +252,26 @@ def test_plot_is_a_picture(tmp_path: Path, call: Call) -> None:
 
 @pytest.mark.parametrize("runs", [["mine"], ["mine", "its-twin"], ["mine", "its-twin", "other"]])
 @pytest.mark.parametrize("axis", [[], ["--x", "seconds"]])
-def test_plot_of_stages_is_a_picture(tmp_path: Path, call: Call, runs: list[str], axis: list[str]) -> None:
+def test_plot_of_statistics_is_a_picture(tmp_path: Path, call: Call, runs: list[str], axis: list[str]) -> None:
     for seed, name in enumerate(["mine", "its-twin"]):
         staged_run(tmp_path, [{"box_move": 0.5, "box_lock": 1.0}] * 3, name=name, seed=seed)
     staged_run(tmp_path, [{"ramp_move": 0.5}] * 3, name="other", panels={"Ramps": ["ramp_move"]})
-    code, _, err = call("plot", *runs, "--stages", "--out", str(tmp_path / "out.png"), *axis)
+    code, _, err = call("plot", *runs, "--statistics", "--out", str(tmp_path / "out.png"), *axis)
     assert (code, "job (" in err) == (0, True)
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_plot_of_missing_stages_is_refused(tmp_path: Path, call: Call) -> None:
-    write_metrics(written_run(tmp_path, "mine"), [(10, 1.0)])
+def test_former_option_of_plot_draws_statistics_and_names_the_new_word(tmp_path: Path, call: Call) -> None:
+    staged_run(tmp_path, [{"box_move": 0.5}] * 3, name="mine")
     code, _, err = call("plot", "mine", "--stages", "--out", str(tmp_path / "out.png"))
+    assert (code, "--stages is called --statistics now" in err) == (0, True)
+
+
+def test_plot_of_missing_statistics_is_refused(tmp_path: Path, call: Call) -> None:
+    write_metrics(written_run(tmp_path, "mine"), [(10, 1.0)])
+    code, _, err = call("plot", "mine", "--statistics", "--out", str(tmp_path / "out.png"))
     assert code == 2
-    assert "leave out --stages" in err
+    assert "leave out --statistics" in err
 
 
 def test_plot_refuses_an_unknown_format(tmp_path: Path, call: Call) -> None:

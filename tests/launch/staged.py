@@ -19,7 +19,7 @@ class Settings(EnvironmentSettings):
 
     panels: dict[str, tuple[str, ...]] = {}
 
-    def stages(self) -> Sequence[Panel]:
+    def statistics(self) -> Sequence[Panel]:
         return [Panel(title, "mean", {name: name for name in names}) for title, names in self.panels.items()]
 
 

@@ -135,7 +135,7 @@ def test_stages_are_drawn_from_statistics_that_episodes_have() -> None:
     idle = {"agent": np.zeros((1, len(settings.agents), 5), np.int64)}
     while not (step := environment.step(idle)).episodes:
         pass
-    drawn = [name for panel in settings.stages() for name in panel.statistics]
+    drawn = [name for panel in settings.statistics() for name in panel.statistics]
     assert sorted(drawn) == sorted(step.episodes[0].metrics)
 
 

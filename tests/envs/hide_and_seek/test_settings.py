@@ -66,7 +66,7 @@ def test_the_scenarios_have_their_own_defaults() -> None:
     ],
 )
 def test_stages_have_panels_for_the_objects_that_there_are(changes: dict[str, Any], titles: list[str]) -> None:
-    assert [panel.title for panel in Settings(factory="hide_and_seek", **changes).stages()] == titles
+    assert [panel.title for panel in Settings(factory="hide_and_seek", **changes).statistics()] == titles
 
 
 def test_former_word_for_team_sizes_is_understood() -> None:

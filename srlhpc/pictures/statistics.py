@@ -1,4 +1,4 @@
-"""The stages of play in runs: statistics of episodes, in the panels that their environment declares."""
+"""Statistics of the episodes of runs, in the panels that their environment declares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from srlhpc.specs.named_modules import EnvironmentSettings, Panel
 
 
 @dataclass(frozen=True)
-class Stages:
+class Statistics:
     """What is drawn: panels, and the curves of every statistic by group of runs."""
 
     panels: Sequence[Panel]
@@ -25,7 +25,7 @@ class Stages:
         return [curves[statistic] for curves in self.groups[group] if statistic in curves]
 
 
-def read_stages(groups: Mapping[str, Sequence[RunPaths]], axis: Axis) -> Stages:
+def statistics_of(groups: Mapping[str, Sequence[RunPaths]], axis: Axis) -> Statistics:
     """The statistics of all runs.
 
     Args:
@@ -39,20 +39,22 @@ def read_stages(groups: Mapping[str, Sequence[RunPaths]], axis: Axis) -> Stages:
     _check_one_environment(environments)
     found = {name: [read_statistics(paths, axis) for paths in runs] for name, runs in groups.items()}
     names = list(dict.fromkeys(name for runs in found.values() for curves in runs for name in curves))
-    return Stages(_panels(_declared(environments.values()), names), found)
+    return Statistics(_panels(_declared(environments.values()), names), found)
 
 
 def _check_one_environment(environments: Mapping[str, EnvironmentSettings]) -> None:
     factories = {name: settings.factory for name, settings in environments.items()}
     if len(set(factories.values())) > 1:
         listed = ", ".join(f"{factory} ({name})" for name, factory in factories.items())
-        raise UserError(f"--stages draws runs of one environment, and these are of several: {listed}. Draw each alone.")
+        raise UserError(
+            f"--statistics draws runs of one environment, and these are of several: {listed}. Draw each alone."
+        )
 
 
 def _declared(environments: Iterable[EnvironmentSettings]) -> list[Panel]:
     panels: list[Panel] = []
     for settings in environments:
-        panels += [panel for panel in settings.stages() if panel not in panels]
+        panels += [panel for panel in settings.statistics() if panel not in panels]
     return panels
 
 
@@ -67,7 +69,7 @@ def _panels(declared: Sequence[Panel], names: Sequence[str]) -> list[Panel]:
     if not any(panel.statistics for panel in kept):
         wanted = ", ".join(name for panel in declared for name in panel.statistics)
         raise UserError(
-            f"--stages: stages() of the environment's Settings names {wanted}, but its episodes have "
+            f"--statistics: statistics() of the environment's Settings names {wanted}, but its episodes have "
             f"{', '.join(names)}; correct the names there"
         )
     return [panel for panel in kept if panel.statistics]
