@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,7 +53,15 @@ class FakeRun:
     def wait_until_said(self, text: str) -> None:
         """Reads standard error until a line has the text."""
         assert self.process.stderr
-        assert any(text in line for line in self.process.stderr), f"'{text}' was not said"
+        said: list[str] = []
+        patience = threading.Timer(PATIENCE_SECONDS, self.process.kill)
+        patience.start()
+        try:
+            while not said or text not in said[-1]:
+                said.append(next(self.process.stderr, ""))
+                assert said[-1], f"'{text}' was not said, but {said}"
+        finally:
+            patience.cancel()
 
     def wait(self) -> tuple[int, str]:
         """Exit code and standard error."""

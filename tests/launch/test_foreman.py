@@ -60,7 +60,7 @@ def test_actor_when_killed_then_the_others_go_on(tmp_path: Path) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         os.kill(run.rank_pid(1), signal.SIGKILL)
-        run.wait_until_said("actor-0 (rank 1) was killed by signal 9 (SIGKILL); the others go on")
+        run.wait_until_said("actor-0 (rank 1) was killed by signal 9 (SIGKILL); the other ranks continue")
         run.signal(signal.SIGINT)
         assert run.wait()[0] == 130
 
