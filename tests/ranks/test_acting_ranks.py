@@ -26,7 +26,8 @@ from srlhpc.runs.paths import RunPaths
 from tests.plan.test_planner import actors, planned
 serving.share_on_node = lambda *_, **__: None
 paths = RunPaths(Path("nowhere"))
-for inference, label, roles in (("inline", "actor-0", 2), ("server", "policy_server-0", 1), ("server", "evaluator-0", 1)):
+CASES = (("inline", "actor-0", 2), ("server", "policy_server-0", 1), ("server", "evaluator-0", 1))
+for inference, label, roles in CASES:
     plan = planned(actors=actors(inference), evaluators={"ranks": 1})
     here = next(rank for rank in plan.ranks if rank.label == label)
     context = RankContext(plan, here, paths, paths.attempt(1), InProcessTransport(), world=object())
