@@ -22,7 +22,7 @@ from srlhpc.errors import counted
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.journal import Journal
 from srlhpc.roles.coordinating.live_timing import LiveTiming
-from srlhpc.roles.coordinating.liveness import Failure, Liveness, RankRecord
+from srlhpc.roles.coordinating.liveness import RankFailure, Liveness, RankRecord
 from srlhpc.roles.coordinating.progress import Progress
 from srlhpc.roles.coordinating.run_files import RunFiles
 from srlhpc.roles.coordinating.status_entries import rank_entry, totals_by_role
@@ -54,7 +54,7 @@ class CoordinatorFiles:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """How the step ends."""
 
     state: str
@@ -112,7 +112,7 @@ class Coordinator(Role):
         self._journal = Journal(liveness, progress, checkpointing, now)
         self._timing = timing
         self._is_training = self._is_asked_by_hand = False
-        self._outcome: Outcome | None = None
+        self._outcome: StepOutcome | None = None
         self._stopping = False
         self._stopping_since = 0.0
         self._warnings: list[str] = []
@@ -211,17 +211,17 @@ class Coordinator(Role):
         elif self._checkpointing.is_idle and self._is_checkpoint_due(now):
             self._ask_for_checkpoint()
 
-    def _reached(self, now: float) -> Outcome | None:
+    def _reached(self, now: float) -> StepOutcome | None:
         stop, progress = self._stop, self._progress
         mean = progress.return_mean
         if stop.return_mean is not None and progress.has_full_mean and mean is not None and mean >= stop.return_mean:
-            return Outcome("finished", "return_mean", f"mean return {mean:.6g} reached {stop.return_mean:g}")
+            return StepOutcome("finished", "return_mean", f"mean return {mean:.6g} reached {stop.return_mean:g}")
         if stop.steps is not None and progress.steps >= stop.steps:
-            return Outcome("finished", "steps", f"{counted(progress.steps, 'step')} trained")
+            return StepOutcome("finished", "steps", f"{counted(progress.steps, 'step')} trained")
         if stop.updates is not None and progress.updates >= stop.updates:
-            return Outcome("finished", "updates", counted(progress.updates, "update"))
+            return StepOutcome("finished", "updates", counted(progress.updates, "update"))
         if stop.hours is not None and progress.seconds(now) >= stop.hours * 3600:
-            return Outcome("finished", "hours", f"{stop.hours:g} hours of training")
+            return StepOutcome("finished", "hours", f"{stop.hours:g} hours of training")
         return None
 
     def _is_checkpoint_due(self, now: float) -> bool:
@@ -269,7 +269,7 @@ class Coordinator(Role):
         assert self._outcome is not None
         problem = f"within {self._last_checkpoint_seconds:.0f} s the last {self._checkpointing.problem}"
         before, message = self._outcome, f"{self._outcome.message}; but {problem}"
-        self._outcome = Outcome("failed", before.reason if before.state == "failed" else "checkpoint", message)
+        self._outcome = StepOutcome("failed", before.reason if before.state == "failed" else "checkpoint", message)
         self._checkpointing.give_up()
 
     # --- deaths --------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class Coordinator(Role):
             mailbox.take(self._files.stop)
             if self._outcome is None:
                 log.info("asked to stop: the last checkpoint is written first")
-                self._outcome = Outcome("interrupted", "signal", "stopped on request")
+                self._outcome = StepOutcome("interrupted", "signal", "stopped on request")
         # One that is being written may have begun before it was asked for.
         if self._checkpointing.is_idle and self._looks.exists(self._files.checkpoint):
             mailbox.take(self._files.checkpoint)
@@ -295,7 +295,7 @@ class Coordinator(Role):
             write_stacks()
             self._fail(message, "standstill")
 
-    def _lose(self, failure: Failure) -> None:
+    def _lose(self, failure: RankFailure) -> None:
         record = failure.record
         text = f"rank {record.rank} ({record.label}{f' on {record.host}' if record.host else ''}): {failure.message}"
         log.warning(text)
@@ -303,7 +303,7 @@ class Coordinator(Role):
         if record.is_essential:
             self._fail(text, failure.kind)
         elif failure.kind not in ("killed", "silence") and self._outcome is None:
-            self._outcome = Outcome("failed", failure.kind, text)
+            self._outcome = StepOutcome("failed", failure.kind, text)
         elif record.one_must_live and not self._stopping and self._is_last(record):
             self._fail(f"no {record.role} is left; the last was {text}", failure.kind)
         self._commands[record.rank].abandon()
@@ -313,7 +313,7 @@ class Coordinator(Role):
         return all(record.dead for record in self._liveness.records if record.role == lost.role)
 
     def _fail(self, message: str, kind: str) -> None:
-        self._outcome = Outcome("failed", kind, message)
+        self._outcome = StepOutcome("failed", kind, message)
         self._checkpointing.close()
         self._finish()
         raise StepLostError(message)

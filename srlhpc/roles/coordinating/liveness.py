@@ -64,7 +64,7 @@ class RankRecord:
 
 
 @dataclass(frozen=True)
-class Failure:
+class RankFailure:
     """A rank that failed, and whether the run can go on without it."""
 
     record: RankRecord
@@ -117,7 +117,7 @@ class Liveness:
             record.heard_at += seconds
             record.worked_at += seconds
 
-    def look(self, now: float) -> list[Failure]:
+    def look(self, now: float) -> list[RankFailure]:
         """Ranks found dead since the last look."""
         found = []
         names = self._looks.names(self._exits) | self._looks.names(self._failures)
@@ -134,14 +134,14 @@ class Liveness:
                 found.append(failure)
         return found
 
-    def _written(self, record: RankRecord) -> Failure | None:
+    def _written(self, record: RankRecord) -> RankFailure | None:
         try:
             content: dict[str, Any] = json.loads((self._failures / _failure_name(record)).read_text())
         except (OSError, ValueError):
             return None
-        return Failure(record, str(content.get("message", "")), str(content.get("kind", "exception")))
+        return RankFailure(record, str(content.get("message", "")), str(content.get("kind", "exception")))
 
-    def _exited(self, record: RankRecord) -> Failure | None:
+    def _exited(self, record: RankRecord) -> RankFailure | None:
         try:
             code = int((self._exits / str(record.rank)).read_text().split()[0])
         except (OSError, ValueError, IndexError):
@@ -149,10 +149,10 @@ class Liveness:
         if code > 128:
             number = code - 128
             name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-            return Failure(record, f"was ended by {name}", "killed")
-        return Failure(record, f"ended with exit code {code} before the run did", "exit")
+            return RankFailure(record, f"was ended by {name}", "killed")
+        return RankFailure(record, f"ended with exit code {code} before the run did", "exit")
 
-    def _silent(self, record: RankRecord, now: float) -> Failure | None:
+    def _silent(self, record: RankRecord, now: float) -> RankFailure | None:
         # Before its first report the foreman's time for the start counts.
         if not record.reported:
             return None
@@ -163,7 +163,7 @@ class Liveness:
         limit = record.silence_limit_seconds
         if quiet <= limit and silent <= max(limit, LONGEST_WORK_SECONDS):
             return None
-        return Failure(record, f"has been silent for {silent:.0f} s", "silence")
+        return RankFailure(record, f"has been silent for {silent:.0f} s", "silence")
 
     def _feel(self, record: RankRecord, now: float) -> None:
         """Reads the rank's pulse, if that is due."""
