@@ -64,7 +64,7 @@ def _options(command: click.Command) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=_names(DOCUMENTS))
-def test_document_then_its_commands_and_options_exist(document: Path) -> None:
+def test_commands_and_options_of_a_document_exist(document: Path) -> None:
     for words in _command_lines(document.read_text()):
         command, rest = _command(words)
         for word in rest:
@@ -74,7 +74,7 @@ def test_document_then_its_commands_and_options_exist(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=_names(DOCUMENTS))
-def test_document_then_its_links_and_files_exist(document: Path) -> None:
+def test_links_and_files_of_a_document_exist(document: Path) -> None:
     text = document.read_text()
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     missing = [link for link in links if link and not (document.parent / link).exists()]
@@ -84,7 +84,7 @@ def test_document_then_its_links_and_files_exist(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=_names(DOCUMENTS))
-def test_document_then_its_make_targets_exist(document: Path) -> None:
+def test_make_targets_of_a_document_exist(document: Path) -> None:
     targets = re.findall(r"(?m)^([a-z%-]+):", (ROOT / "Makefile").read_text())
     patterns = [target.replace("%", r"\w+") for target in targets]
     for piece in _code(document.read_text()):
@@ -92,13 +92,13 @@ def test_document_then_its_make_targets_exist(document: Path) -> None:
             assert any(re.fullmatch(pattern, wanted) for pattern in patterns), f"no target {wanted} in the Makefile"
 
 
-def test_guide_to_slurm_then_it_explains_every_field_of_a_profile() -> None:
+def test_guide_to_slurm_explains_every_field_of_a_profile() -> None:
     explained = set(re.findall(r"(?m)^\| `(\w+)`", GUIDE.read_text()))
     models = (ClusterProfile, RoleResources, PartitionFacts)
     assert explained >= {field for model in models for field in model.model_fields}
 
 
-def test_guide_to_slurm_then_its_profiles_are_valid() -> None:
+def test_profiles_of_the_guide_to_slurm_are_valid() -> None:
     blocks = re.findall(r"(?ms)^```yaml\n(.*?)^```", GUIDE.read_text())
     profiles = [block for block in blocks if re.search(r"(?m)^roles:", block)]
     assert profiles
@@ -106,7 +106,7 @@ def test_guide_to_slurm_then_its_profiles_are_valid() -> None:
         ClusterProfile.model_validate(yaml.safe_load(profile))
 
 
-def test_guide_to_slurm_then_the_messages_that_it_explains_are_in_the_code() -> None:
+def test_messages_that_the_guide_to_slurm_explains_are_in_the_code() -> None:
     sources = [path.read_text() for path in sorted((ROOT / "srlhpc").rglob("*.py"))]
     # Long texts are written in several pieces.
     code = re.sub(r'"\s*\n\s*f?"', "", "\n".join(sources))
@@ -117,14 +117,14 @@ def test_guide_to_slurm_then_the_messages_that_it_explains_are_in_the_code() -> 
     assert [part for part in parts if part not in code] == []
 
 
-def test_readme_then_its_guided_tour_leads_through_files_that_exist() -> None:
+def test_guided_tour_leads_through_files_that_exist() -> None:
     tour = (ROOT / "README.md").read_text().partition("## Guided tour")[2].partition("\n## ")[0]
     files = [ROOT / path for path in re.findall(r"\]\((srlhpc/[\w/]+\.py)\)", tour)]
     assert len(files) >= 6
     assert all(path.exists() for path in files)
 
 
-def test_documents_then_together_they_name_every_command() -> None:
+def test_documents_name_every_command() -> None:
     named = {words[0] for document in DOCUMENTS for words in _command_lines(document.read_text())}
     assert named >= set(COMMANDS)
 

@@ -10,7 +10,10 @@ def test_a_number_with_its_noun() -> None:
     assert [counted(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
 
 
-def test_a_suggestion_names_the_nearest_word_or_all() -> None:
-    assert did_you_mean("rank", ["ranks", "ring"]) == "; did you mean 'ranks'?"
-    assert did_you_mean("x", ["ring", "ranks"]) == "; known are: ranks, ring"
-    assert did_you_mean("x", []) == ""
+def test_nearest_known_word_is_suggested() -> None:
+    assert did_you_mean("rank", ["ring", "ranks"]) == "; did you mean 'ranks'?"
+
+
+def test_all_known_words_are_listed_where_none_is_near() -> None:
+    assert did_you_mean("xyz", ["ring", "ranks"]) == "; known are: ranks, ring"
+    assert did_you_mean("xyz", []) == ""

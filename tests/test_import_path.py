@@ -8,23 +8,15 @@ from types import ModuleType
 
 import pytest
 
-from srlhpc.errors import UserError, did_you_mean
+from srlhpc.errors import UserError
 from srlhpc.import_path import load_module, missing_packages
 
 
-def test_word_when_a_known_one_is_near_then_that_is_suggested() -> None:
-    assert did_you_mean("rank", ["ring", "ranks"]) == "; did you mean 'ranks'?"
-
-
-def test_word_when_none_is_near_then_all_are_listed() -> None:
-    assert did_you_mean("xyz", ["ring", "ranks"]) == "; known are: ranks, ring"
-
-
-def test_bare_name_when_loaded_then_a_module_of_the_package() -> None:
+def test_bare_name_is_a_module_of_the_package() -> None:
     assert load_module("catch", "envs").__name__ == "envs.catch"
 
 
-def test_import_path_when_loaded_then_that_module() -> None:
+def test_import_path_is_that_module() -> None:
     assert load_module("envs.catch", "srlhpc.policies").__name__ == "envs.catch"
 
 
@@ -38,15 +30,13 @@ def test_import_path_when_loaded_then_that_module() -> None:
         ("", "'' is no import path; write a module's name, for example my_lab.arena"),
     ],
 )
-def test_name_when_there_is_no_such_module_then_refused_with_a_suggestion(name: str, message: str) -> None:
+def test_missing_module_gets_a_suggestion(name: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         load_module(name, "envs")
     assert str(caught.value) == message
 
 
-def test_module_when_it_lacks_a_name_then_only_those_that_have_it_are_suggested(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_module_that_lacks_a_name_suggests_those_that_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "lab_of_objects"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -62,9 +52,7 @@ def test_module_when_it_lacks_a_name_then_only_those_that_have_it_are_suggested(
     assert "lab_of_objects.arena" not in sys.modules
 
 
-def test_module_when_it_does_not_import_then_refused_with_the_line_that_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_module_that_does_not_import_names_the_line_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_arena.py").write_text("import sys\n1 / 0\n")
     (tmp_path / "garbled_arena.py").write_text("x = (\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -74,19 +62,17 @@ def test_module_when_it_does_not_import_then_refused_with_the_line_that_fails(
         load_module("garbled_arena", "envs")
 
 
-def test_module_when_it_was_never_imported_from_a_file_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_without_a_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "typed_in", ModuleType("typed_in"))
     with pytest.raises(UserError, match=r"no module 'envs\.typed_in'"):
         load_module("typed_in", "envs")
 
 
-def test_packages_when_some_are_not_installed_then_named_with_their_extra() -> None:
+def test_missing_packages_are_named_with_their_extra() -> None:
     assert missing_packages({"json": "a", "no_such_package": "b"}) == [("no_such_package", "b")]
 
 
-def test_module_when_a_bare_name_is_the_users_own_then_it_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bare_name_of_the_users_own_module_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "arena_of_mine.py").write_text("Settings = build = None\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert load_module("arena_of_mine", "envs").__name__ == "arena_of_mine"

@@ -64,7 +64,7 @@ def test_resolving_a_job_loads_neither_torch_nor_a_simulator(job: Path) -> None:
 
 
 @pytest.mark.parametrize("module", WITHOUT_TORCH)
-def test_module_when_an_actor_or_a_quick_command_needs_it_then_loads_no_torch(module: str) -> None:
+def test_actors_and_quick_commands_load_no_torch(module: str) -> None:
     assert loaded_by(f"import {module}", ["torch"]) == ""
 
 

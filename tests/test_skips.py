@@ -28,19 +28,19 @@ def silent_lab(tmp_path: Path) -> dict[str, str]:
     return {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_CONF": str(tmp_path / "slurm.conf")}
 
 
-def test_slurm_test_without_slurm_then_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_slurm_test_without_slurm_is_skipped_with_the_reason(tmp_path: Path) -> None:
     done = run_slurm_test(PATH=str(tmp_path))
     assert done.returncode == 0, done.stdout
     assert "no Slurm on this machine" in done.stdout
 
 
-def test_slurm_test_when_the_lab_is_silent_then_skipped_with_the_reason(silent_lab: dict[str, str]) -> None:
+def test_slurm_test_beside_a_silent_lab_is_skipped_with_the_reason(silent_lab: dict[str, str]) -> None:
     done = run_slurm_test(**silent_lab)
     assert done.returncode == 0, done.stdout
     assert "does not answer; start it: make slurm-lab" in done.stdout
 
 
-def test_slurm_test_when_required_and_skipped_then_it_fails_with_the_reason(silent_lab: dict[str, str]) -> None:
+def test_required_slurm_test_that_is_skipped_fails_with_the_reason(silent_lab: dict[str, str]) -> None:
     done = run_slurm_test(**silent_lab, SRLHPC_TESTS_REQUIRE="mpi slurm")
     assert done.returncode == 1, done.stdout
     assert "does not answer; start it: make slurm-lab; SRLHPC_TESTS_REQUIRE says" in done.stdout

@@ -18,7 +18,7 @@ def _network() -> nn.Module:
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_steps_then_as_those_of_torch_s_fused_adam(weight_decay: float) -> None:
+def test_steps_are_those_of_torchs_fused_adam(weight_decay: float) -> None:
     ours, theirs = _network(), _network()
     flat = FlatAdam(ours, epsilon=1e-5, weight_decay=weight_decay)
     reference = torch.optim.Adam(theirs.parameters(), eps=1e-5, weight_decay=weight_decay, fused=True)
@@ -37,7 +37,7 @@ def test_steps_then_as_those_of_torch_s_fused_adam(weight_decay: float) -> None:
     assert flat.state()["adam.step"].item() == 4.0
 
 
-def test_step_when_the_norm_is_above_the_maximum_then_scaled_down_to_it() -> None:
+def test_step_of_a_large_norm_is_scaled_down_to_the_maximum() -> None:
     network = nn.Linear(2, 1, bias=False)
     flat = FlatAdam(network, epsilon=1.0)
     flat.gradients.copy_(torch.tensor([3.0, 4.0]))
@@ -45,7 +45,7 @@ def test_step_when_the_norm_is_above_the_maximum_then_scaled_down_to_it() -> Non
     torch.testing.assert_close(flat.gradients, torch.tensor([0.3, 0.4]))
 
 
-def test_restore_then_parameters_and_moments_are_those_of_the_snapshot() -> None:
+def test_restore_brings_back_parameters_and_moments() -> None:
     network = _network()
     flat = FlatAdam(network, epsilon=1e-5)
     before = flat.snapshot()
@@ -56,7 +56,7 @@ def test_restore_then_parameters_and_moments_are_those_of_the_snapshot() -> None
     assert all(not tensor.any() for tensor in flat.state().values())
 
 
-def test_use_then_torch_s_compiler_is_not_loaded() -> None:
+def test_use_loads_no_compiler_of_torch() -> None:
     program = (
         "import sys, torch; from torch import nn; from srlhpc.algorithms.flat_adam import FlatAdam\n"
         "flat = FlatAdam(nn.Linear(2, 2), epsilon=1e-5); flat.step(0.1, torch.tensor(1.0), 0.5)\n"

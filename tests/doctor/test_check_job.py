@@ -20,19 +20,19 @@ def profile(**changes: Any) -> ClusterProfile:
     return ClusterProfile.model_validate({"roles": {"default": {"partition": "cpu"}}, **changes})
 
 
-def test_job_when_all_nodes_are_alike_then_trainers_on_different_ones() -> None:
+def test_trainers_lie_on_different_nodes_where_all_are_alike() -> None:
     job = check_job(profile(partitions={"cpu": {"nodes": 4, **NODE}}))
     (component,) = job.allocation.components
     trainers = [rank.rank for rank in job.ranks if rank.label.startswith("trainer")]
     assert len({component.node_of(rank) for rank in trainers}) == 2
 
 
-def test_job_when_there_is_one_node_then_all_on_it() -> None:
+def test_job_lies_on_one_node_where_there_is_one() -> None:
     job = check_job(profile(partitions={"cpu": {"nodes": 1, **NODE}}))
     assert [component.nodes for component in job.allocation.components] == [1]
 
 
-def test_job_of_the_lab_then_a_component_for_each_type_of_node_and_no_more_nodes_than_there_are() -> None:
+def test_job_of_the_lab_has_a_component_for_each_type_of_node() -> None:
     job = check_job(load_cluster("jobs/clusters/lab.yaml"))
     assert [(each.options["partition"], each.nodes, each.gpus) for each in job.allocation.components] == [
         ("gpu", 2, 2),
@@ -41,7 +41,7 @@ def test_job_of_the_lab_then_a_component_for_each_type_of_node_and_no_more_nodes
     assert [rank.gpus for rank in job.ranks] == [0.0, 1.0, 1.0, 0.0, 0.0, 0.0]
 
 
-def test_job_when_the_profile_is_for_hundreds_of_ranks_then_small_and_short() -> None:
+def test_job_for_a_profile_of_hundreds_of_ranks_is_small_and_short() -> None:
     roles = {"default": {"partition": "cpu"}, "actor": {"nodes": 100}, "evaluator": {"cpus_per_rank": 2}}
     large = profile(roles=roles, time_minutes=1440, signal_lead_seconds=600)
     job = check_job(large)
@@ -49,17 +49,17 @@ def test_job_when_the_profile_is_for_hundreds_of_ranks_then_small_and_short() ->
     assert sum(component.nodes for component in job.allocation.components) <= len(job.ranks) == 7
 
 
-def test_job_when_the_longest_limit_is_short_then_within_it() -> None:
+def test_time_limit_of_the_job_is_within_a_short_maximum() -> None:
     job = check_job(profile(partitions={"cpu": {"max_minutes": 2, **NODE}}))
     assert (job.allocation.minutes, job.cluster.signal_lead_seconds) == (2, 60)
 
 
-def test_job_when_it_cannot_fit_then_the_users_to_put_right() -> None:
+def test_job_that_cannot_fit_is_the_users_to_put_right() -> None:
     with pytest.raises(UserError, match=r"roles\.actor"):
         check_job(profile(partitions={"cpu": {"nodes": 1, "cpus_per_node": 1}}))
 
 
-def test_script_then_as_a_real_one_but_for_the_program(tmp_path: Path) -> None:
+def test_script_is_a_real_one_but_for_the_program(tmp_path: Path) -> None:
     job = check_job(profile(python="/env/python", setup=["ulimit -n 64"], modules=["gcc"]))
     text = batch_text(job, WorkFolder(tmp_path))
     assert {"module load gcc", "ulimit -n 64", "#SBATCH --requeue", "#SBATCH --partition=cpu"} <= set(text.splitlines())

@@ -16,39 +16,39 @@ def trainer(number: int, granted: int = 2, gpus: float = 1.0, **gpu: Any) -> Ran
     return report(number, gpus=gpus, host=node(granted=granted, needed=2, bound=1), gpu=CUDA | device | gpu)
 
 
-def test_gpus_when_each_rank_has_its_own_then_ok() -> None:
+def test_gpu_for_each_rank_is_ok() -> None:
     found = job_gpus([trainer(0), trainer(1)], "/env/python")
     assert found is not None
     assert found.line == "ok       GPUs:               2 GPUs (H100) for 2 ranks, bound one by one"
 
 
-def test_gpus_when_torch_has_no_cuda_then_a_warning_with_the_interpreter() -> None:
+def test_torch_without_cuda_is_a_warning_with_the_interpreter() -> None:
     found = job_gpus([trainer(0, granted=2, built=None, seen=0)], "/env/python")
     assert found is not None
     assert (found.level, found.remedy) == ("warning", "install a torch with CUDA in the environment of /env/python")
     assert "Slurm granted 2 GPUs on n1, but this torch (2.9) has no CUDA" in found.found
 
 
-def test_gpus_when_slurm_grants_too_few_then_a_fault_in_the_profile() -> None:
+def test_too_few_granted_gpus_are_a_fault_of_the_profile() -> None:
     found = job_gpus([trainer(0, granted=1)], "python")
     assert found is not None
     assert (found.level, found.found) == ("fault", "Slurm granted 1 of the 2 asked for on n1")
     assert "gpus_per_rank" in found.remedy
 
 
-def test_gpus_when_torch_sees_none_of_them_then_the_driver_is_suspected() -> None:
+def test_gpus_that_torch_does_not_see_point_to_the_driver() -> None:
     found = job_gpus([trainer(0, seen=0, error="driver too old")], "python")
     assert found is not None
     assert (found.level, "driver too old" in found.found, "nvidia-smi" in found.remedy) == ("fault", True, True)
 
 
-def test_gpus_when_torch_sees_others_than_granted_then_a_warning() -> None:
+def test_other_gpus_than_granted_are_a_warning() -> None:
     found = job_gpus([trainer(0, seen=2)], "python")
     assert found is not None
     assert (found.level, "was given 1, but torch sees 2" in found.found) == ("warning", True)
 
 
-def test_gpu_when_two_ranks_take_it_then_a_warning_unless_the_profile_halves_it() -> None:
+def test_gpu_taken_by_two_ranks_is_a_warning_unless_the_profile_halves_it() -> None:
     shared = {"identity": "n1 0", "device": "cuda:0"}
     found = job_gpus([trainer(0, **shared), trainer(1, **shared)], "python")
     halves = job_gpus([trainer(0, gpus=0.5, **shared), trainer(1, gpus=0.5, **shared)], "python")
@@ -57,14 +57,14 @@ def test_gpu_when_two_ranks_take_it_then_a_warning_unless_the_profile_halves_it(
     assert (found.level, halves.level) == ("warning", "ok")
 
 
-def test_gpus_when_none_are_asked_for_then_ok_and_when_no_rank_got_so_far_then_nothing() -> None:
+def test_no_gpus_asked_for_are_ok_and_no_ranks_are_no_finding() -> None:
     none = job_gpus([report()], "python")
     assert none is not None
     assert none.level == "ok"
     assert job_gpus([lost(gpus=1.0, host={})], "python") is None
 
 
-def test_this_machine_then_by_its_device_files() -> None:
+def test_gpus_of_this_machine_are_its_device_files() -> None:
     unseen = local_gpus([report(host=node(granted=1))])
     none, seen = local_gpus([report()]), local_gpus([report(gpu=CUDA)])
     assert unseen is not None

@@ -30,7 +30,7 @@ def trouble(job: CheckJob, became: JobReport) -> Finding:
     return found
 
 
-def test_job_when_healthy_then_every_line_is_ok(job: CheckJob) -> None:
+def test_healthy_job_is_ok_in_every_line(job: CheckJob) -> None:
     found = {each.what: each for each in job_findings(HEALTHY, job, FOLDER, node("here"), 30.0)}
     assert {each.level for each in found.values()} == {"ok"}
     assert {"requeue", "test job", "MPI", "all-reduce", "GPUs", "Python", "/dev/shm", "open files", "clocks"} <= set(
@@ -38,7 +38,7 @@ def test_job_when_healthy_then_every_line_is_ok(job: CheckJob) -> None:
     )
 
 
-def test_job_when_no_rank_started_then_no_word_on_nodes(job: CheckJob) -> None:
+def test_job_whose_ranks_did_not_start_has_no_findings_on_nodes(job: CheckJob) -> None:
     empty = [replace(report(n), stage="", host={}, mpi={}, clock=(), gpu={}, sums={}, exit_code=None) for n in (0, 1)]
     became = replace(HEALTHY, ranks=tuple(empty), srun_words="Invalid MPI type 'x'")
     levels = {each.what: each.level for each in job_findings(became, job, FOLDER, node(), 30.0)}
@@ -46,12 +46,12 @@ def test_job_when_no_rank_started_then_no_word_on_nodes(job: CheckJob) -> None:
     assert "Python" not in levels
 
 
-def test_job_when_refused_then_slurms_words_and_the_remedy(job: CheckJob) -> None:
+def test_refused_job_has_slurms_words_and_the_remedy(job: CheckJob) -> None:
     found = trouble(job, JobReport("refused", reason="`sbatch` failed (1):\n  bad account\nWhat to do: set account."))
     assert found.line == "fault    test job:           refused: `sbatch` failed (1): bad account; set account"
 
 
-def test_job_when_it_waits_then_a_warning_with_the_reason(job: CheckJob) -> None:
+def test_waiting_job_is_a_warning_with_the_reason(job: CheckJob) -> None:
     found = trouble(job, JobReport("waits", "7", "QOSMaxJobs"))
     assert (found.level, "within 30 s (QOSMaxJobs)" in found.found, "--wait" in found.remedy) == ("warning", True, True)
 
@@ -69,6 +69,6 @@ def test_job_when_it_waits_then_a_warning_with_the_reason(job: CheckJob) -> None
         (JobReport("ended", "7", batch={"host": "n1", "error": "no srun plugin is known"}), "no srun plugin is known"),
     ],
 )
-def test_job_when_it_told_nothing_then_a_fault_that_says_why(job: CheckJob, became: JobReport, words: str) -> None:
+def test_job_without_reports_is_a_fault_that_says_why(job: CheckJob, became: JobReport, words: str) -> None:
     found = trouble(job, became)
     assert (found.level, words in found.found, bool(found.remedy)) == ("fault", True, True)

@@ -15,7 +15,7 @@ def found(**settings: str) -> tuple[str, str]:
     return finding.level, finding.found
 
 
-def test_limits_when_they_are_slurms_defaults_or_unknown_then_one_line_that_they_are_well() -> None:
+def test_default_or_unknown_limits_are_one_line() -> None:
     assert found() == ("ok", "WaitTime, InactiveLimit, KillWait and MaxStepCount leave runs alone")
     assert [finding.level for finding in limit_findings({})] == ["ok"]
     assert found(InactiveLimit="UNLIMITED")[0] == "ok"
@@ -33,11 +33,11 @@ def test_limits_when_they_are_slurms_defaults_or_unknown_then_one_line_that_they
         ("MaxStepCount", "1", "fault"),
     ],
 )
-def test_limit_when_its_value_hurts_then_named_with_what_it_does(name: str, value: str, level: str) -> None:
+def test_limit_that_hurts_is_named_with_what_it_does(name: str, value: str, level: str) -> None:
     said = found(**{name: value})
     assert said[0] == level
     assert f"{name}={value.removesuffix(' sec')}" in said[1] or level == "ok"
 
 
-def test_wait_time_when_set_then_said_to_be_overridden() -> None:
+def test_wait_time_is_said_to_be_overridden() -> None:
     assert "srun --wait=0" in found(WaitTime="30 sec")[1]

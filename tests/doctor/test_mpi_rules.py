@@ -19,67 +19,67 @@ from tests.doctor.reported import MPICH, OPEN_MPI, lost, node, report
 ALONE = "MPI started 1 rank of 2; this MPI needs something"
 
 
-def test_ranks_when_all_are_one_world_then_ok_with_library_and_plugin() -> None:
+def test_ranks_of_one_world_are_ok_with_library_and_plugin() -> None:
     assert mpi_finding([report(0), report(1)], plugin="pmi2").line == (
         "ok       MPI:                2 ranks on 2 nodes in one world (MPICH 5.0.2, srun --mpi=pmi2)"
     )
 
 
 @pytest.mark.parametrize(("library", "plugin", "right"), [(MPICH, "none", "pmi2"), (OPEN_MPI, "pmi2", "pmix")])
-def test_world_of_size_one_then_the_plugin_that_this_mpi_needs(library: str, plugin: str, right: str) -> None:
+def test_world_of_size_one_names_the_plugin_that_this_mpi_needs(library: str, plugin: str, right: str) -> None:
     ranks = [lost(number, error=ALONE, library=library, exit_code=1) for number in (0, 1)]
     found = mpi_finding(ranks, plugin=plugin)
     assert (found.level, found.remedy) == ("fault", f"set srun_mpi: {right} in the profile")
     assert found.found.startswith("MPI started 1 rank of 2 (")
 
 
-def test_world_of_size_one_under_mpiexec_then_two_mpis_are_suspected() -> None:
+def test_world_of_size_one_under_mpiexec_points_to_two_mpis() -> None:
     assert "another MPI than mpiexec" in mpi_finding([lost(error=ALONE)], plugin=None).remedy
 
 
-def test_start_when_it_fails_with_the_wrong_plugin_then_the_right_one() -> None:
+def test_wrong_plugin_names_the_right_one() -> None:
     found = mpi_finding([lost(0, exit_code=16, last_words="unsupported PMI"), lost(1)], plugin="pmix")
     assert "rank 0 (trainer-default-0) on n1 ended with status 16 in the start of MPI: unsupported PMI" in found.found
     assert found.remedy == "set srun_mpi: pmi2 in the profile"
 
 
-def test_start_when_killed_for_want_of_memory_then_signal_and_what_to_put_right_first() -> None:
+def test_start_killed_for_want_of_memory_has_signal_and_remedy() -> None:
     small = node(shared_memory={"size": 1 << 20, "free": 1 << 20})
     found = mpi_finding([lost(0, exit_code=128 + signal.SIGBUS, host=small)], plugin="pmi2")
     assert "was ended by SIGBUS in the start of MPI" in found.found
     assert found.remedy == "first put right /dev/shm, see below"
 
 
-def test_start_when_it_hangs_then_the_network_is_suspected() -> None:
+def test_start_that_hangs_points_to_the_network() -> None:
     found = mpi_finding([lost(0), report(1)], plugin="pmi2", timed_out=True)
     assert "hung in the start of MPI" in found.found
     assert "reach each other by host name" in found.remedy
 
 
-def test_start_when_no_rank_wrote_then_what_srun_said() -> None:
+def test_start_without_reports_quotes_srun() -> None:
     silent = [lost(stage="", host={}, library="")]
     found = mpi_finding(silent, plugin="pmi7", launcher_words="Invalid MPI type 'pmi7'")
     assert found.found == "no rank of 1 started: Invalid MPI type 'pmi7'"
     assert "srun --mpi=list" in found.remedy
 
 
-def test_start_when_the_interpreter_lacks_a_package_then_install_it() -> None:
+def test_missing_package_of_the_interpreter_is_to_be_installed() -> None:
     silent = [lost(stage="", host={}, last_words="ModuleNotFoundError: No module named 'mpi4py'")]
     assert "install srlhpc and its packages" in mpi_finding(silent, plugin="pmi2").remedy
 
 
-def test_addresses_when_their_exchange_breaks_then_shorter_ones() -> None:
+def test_broken_exchange_of_addresses_asks_for_shorter_ones() -> None:
     words = "MPIDI_UCX_comm_addr_exchange(159): failed"
     assert "export UCX_TLS=tcp,posix,self" in mpi_finding([lost(exit_code=15, last_words=words)], plugin="pmi2").remedy
 
 
-def test_start_when_only_a_second_try_works_then_a_warning() -> None:
+def test_start_that_works_at_the_second_try_is_a_warning() -> None:
     found = mpi_finding([report(0), report(1)], plugin="pmi2", first_try="MPIDI_UCX_comm_addr_exchange failed")
     assert found.level == "warning"
     assert "in one world (MPICH 5.0.2, srun --mpi=pmi2), at the second try only: MPIDI_UCX" in found.found
 
 
-def test_rank_when_lost_later_then_it_is_named_and_not_those_that_wait_for_it() -> None:
+def test_rank_lost_later_is_named_and_not_those_that_wait_for_it() -> None:
     waiting = report(0, stage="waiting for the others", exit_code=None)
     dead = report(1, stage="loading torch", exit_code=128 + signal.SIGKILL)
     found = later_finding([waiting, dead], timed_out=True)
@@ -88,7 +88,7 @@ def test_rank_when_lost_later_then_it_is_named_and_not_those_that_wait_for_it() 
     assert later_finding([report(0), report(1)], timed_out=False) is None
 
 
-def test_sums_when_right_then_ok_and_when_one_fails_then_by_name() -> None:
+def test_right_sums_are_ok_and_a_wrong_one_is_named() -> None:
     good = sum_finding([report(0), report(1)])
     bad = sum_finding([report(0), report(1, sums={"gloo": "cannot reach n1"})])
     assert good is not None
@@ -102,7 +102,7 @@ def test_sums_when_right_then_ok_and_when_one_fails_then_by_name() -> None:
     assert sum_finding([lost()]) is None
 
 
-def test_node_when_its_ranks_share_no_memory_then_a_warning_unless_that_was_asked_for() -> None:
+def test_ranks_that_share_no_memory_are_a_warning_unless_that_was_asked_for() -> None:
     warned = sharing_finding([report(shares=False)])
     assert warned is not None
     assert warned.level == "warning"
@@ -110,7 +110,7 @@ def test_node_when_its_ranks_share_no_memory_then_a_warning_unless_that_was_aske
     assert sharing_finding([report(shares=True)]) is None
 
 
-def test_library_then_its_name_and_plugin() -> None:
+def test_library_has_a_name_and_a_plugin() -> None:
     assert (library_name(MPICH), fitting_plugin(MPICH)) == ("MPICH 5.0.2", "pmi2")
     assert (library_name(OPEN_MPI), fitting_plugin(OPEN_MPI)) == ("Open MPI v5.0.11", "pmix")
     assert fitting_plugin("Something 1.0") is None

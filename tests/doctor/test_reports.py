@@ -15,7 +15,7 @@ def made(folder: Path) -> WorkFolder:
     return work
 
 
-def test_rank_when_it_died_then_stage_exit_status_and_last_words(tmp_path: Path) -> None:
+def test_dead_rank_has_stage_exit_status_and_last_line(tmp_path: Path) -> None:
     work = made(tmp_path)
     write_json(work.report(0), {"stage": "the start of MPI"})
     work.attempt.exit(0).write_text("135 17.5\n")
@@ -25,12 +25,12 @@ def test_rank_when_it_died_then_stage_exit_status_and_last_words(tmp_path: Path)
     assert rank.has_failed
 
 
-def test_rank_when_nothing_was_heard_of_it_then_empty(tmp_path: Path) -> None:
+def test_rank_without_a_report_is_empty(tmp_path: Path) -> None:
     (rank,) = read_reports(made(tmp_path))
     assert (rank.stage, rank.exit_code, rank.last_words, rank.has_failed) == ("", None, "", False)
 
 
-def test_start_when_it_fails_in_passing_then_tried_again_from_nothing(tmp_path: Path) -> None:
+def test_start_that_fails_in_passing_is_tried_again_from_nothing(tmp_path: Path) -> None:
     work = made(tmp_path)
     write_json(work.report(0), {"stage": "the start of MPI"})
     work.attempt.exit(0).write_text("15 17.5\n")

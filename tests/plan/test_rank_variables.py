@@ -35,26 +35,26 @@ def named(environment: dict[str, str], *others: dict[str, str]) -> set[str]:
     return set(environment) & {name for other in others for name in other}
 
 
-def test_shell_full_of_others_variables_when_submitting_then_none_reaches_the_job() -> None:
+def test_no_variable_of_another_world_reaches_the_job() -> None:
     job = slurm_environment({**WORLD, **OF_THE_LAUNCHER, **JOB, **MINE, "OMP_NUM_THREADS": "64"})
     assert named(job, WORLD, OF_THE_LAUNCHER, JOB, {"OMP_NUM_THREADS": ""}) == set()
     assert {name: job[name] for name in MINE} == MINE
 
 
 @pytest.mark.parametrize("kind", ["mpich", "openmpi5"])
-def test_shell_full_of_others_variables_when_running_here_then_none_reaches_the_ranks(kind: str) -> None:
+def test_no_variable_of_another_world_reaches_the_ranks(kind: str) -> None:
     ranks = rank_environment({**WORLD, **OF_THE_LAUNCHER, **JOB, **MINE}, ATTEMPT, kind)  # type: ignore[arg-type]
     assert named(ranks, WORLD, OF_THE_LAUNCHER, JOB) == set()
     assert {name: ranks[name] for name in MINE} == MINE
 
 
-def test_settings_of_mpi_when_the_shell_is_in_no_world_then_they_reach_the_ranks() -> None:
+def test_settings_of_mpi_reach_the_ranks_of_a_shell_outside_any_world() -> None:
     mine = {"OMPI_MCA_btl": "tcp,self", "MPIR_CVAR_CH4_NETMOD": "ucx", "PMIX_MCA_gds": "hash"}
     assert named(rank_environment(mine, ATTEMPT, "mpich"), mine) == set(mine)
     assert named(slurm_environment(mine), mine) == set(mine)
 
 
-def test_batch_script_when_its_shell_was_a_rank_then_only_what_it_sets_up_reaches_the_ranks() -> None:
+def test_only_what_the_batch_script_sets_up_reaches_the_ranks() -> None:
     made = step_environment({**WORLD, "OMPI_MCA_btl": "tcp,self", "SLURM_JOB_ID": "7"}, ATTEMPT, ONE, "pmix")
     assert named(made, WORLD) == set()
     # What srun needs to know of the job, and what the set-up lines have set.
@@ -74,14 +74,14 @@ def threads(tmp_path: Path, rank: int, **outer: str) -> list[str]:
     return attempt.log(rank, ranks[rank].label).read_text().split()[-2:]
 
 
-def test_threads_when_nobody_sets_them_then_the_cpus_of_each_rank(tmp_path: Path) -> None:
+def test_threads_are_by_default_the_cpus_of_each_rank(tmp_path: Path) -> None:
     assert (threads(tmp_path, 0), threads(tmp_path, 1)) == (["1", "1"], ["2", "2"])
 
 
-def test_threads_when_set_up_lines_export_them_then_those_hold_for_all(tmp_path: Path) -> None:
+def test_threads_exported_by_set_up_lines_hold_for_all(tmp_path: Path) -> None:
     assert threads(tmp_path, 1, OMP_NUM_THREADS="5") == ["5", "5"]
     assert threads(tmp_path, 1, MKL_NUM_THREADS="4") == ["2", "4"]
 
 
-def test_threads_when_exported_in_the_shell_of_a_local_run_then_they_stay() -> None:
+def test_threads_exported_in_the_shell_of_a_local_run_stay() -> None:
     assert rank_environment({"OMP_NUM_THREADS": "3"}, ATTEMPT, "mpich")["OPENBLAS_NUM_THREADS"] == "3"

@@ -25,7 +25,7 @@ def group(folder: Path, **files: str) -> None:
         (folder / name.replace("__", ".")).write_text(text)
 
 
-def test_second_version_then_the_tightest_group_counts_and_cached_files_are_free(tmp_path: Path, proc: Path) -> None:
+def test_tightest_group_counts_and_cached_files_are_free(tmp_path: Path, proc: Path) -> None:
     (proc / "self" / "cgroup").write_text("0::/slurm/job_7/step_1\n")
     groups = tmp_path / "groups"
     group(groups / "slurm" / "job_7" / "step_1", memory__max="max\n", memory__current=f"{900 * MB}\n", memory__stat="")
@@ -38,7 +38,7 @@ def test_second_version_then_the_tightest_group_counts_and_cached_files_are_free
     assert free_bytes(proc, groups) == 300 * MB
 
 
-def test_first_version_then_the_same(tmp_path: Path, proc: Path) -> None:
+def test_memory_is_read_from_control_groups_of_the_first_version(tmp_path: Path, proc: Path) -> None:
     (proc / "self" / "cgroup").write_text("5:cpu,cpuacct:/x\n9:memory:/slurm/uid_0/job_7\n0::/y\n")
     groups = tmp_path / "groups"
     group(
@@ -50,14 +50,14 @@ def test_first_version_then_the_same(tmp_path: Path, proc: Path) -> None:
     assert free_bytes(proc, groups) == 150 * MB
 
 
-def test_no_groups_then_what_the_node_has(tmp_path: Path, proc: Path) -> None:
+def test_memory_of_the_node_counts_without_control_groups(tmp_path: Path, proc: Path) -> None:
     (proc / "self" / "cgroup").write_text("0::/../outside\n")
     assert free_bytes(proc, tmp_path / "groups") == 3000 * MB
     (proc / "self" / "cgroup").unlink()
     assert free_bytes(proc, tmp_path / "groups") == 3000 * MB
 
 
-def test_this_process_then_some_memory() -> None:
+def test_some_memory_is_free_for_this_process() -> None:
     assert free_bytes() > 0
 
 

@@ -40,7 +40,7 @@ def plan() -> Plan:
         ({}, ("0", "1", "2")),
     ],
 )
-def test_gpus_when_granted_then_their_names(environment: dict[str, str], names: tuple[str, ...]) -> None:
+def test_granted_gpus_have_their_names(environment: dict[str, str], names: tuple[str, ...]) -> None:
     assert visible_gpus(environment, 3) == names
 
 
@@ -67,27 +67,27 @@ def test_gpus_when_granted_then_their_names(environment: dict[str, str], names: 
         ),
     ],
 )
-def test_rank_when_bound_then_it_sees_its_own_and_no_others(
+def test_bound_rank_sees_its_own_gpus_and_no_others(
     environment: dict[str, str], chosen: list[str], after: dict[str, str]
 ) -> None:
     assert bound(environment, chosen) == after
     assert visible_gpus(after, 9) == tuple(chosen)
 
 
-def test_ranks_of_a_job_then_each_its_share_and_the_others_none(plan: Plan) -> None:
+def test_ranks_of_a_job_see_their_shares_and_no_others(plan: Plan) -> None:
     granted = {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}
     seen = [gpus_of_rank(plan, rank, JOB, granted if rank < 3 else {}, 0) for rank in range(5)]
     assert seen == [(), ("GPU-a",), ("GPU-b",), (), ()]
 
 
-def test_ranks_of_a_second_node_then_counted_from_its_first(plan: Plan) -> None:
+def test_ranks_of_a_second_node_count_from_its_first(plan: Plan) -> None:
     job = Allocation((Component({}, 0, 4, 2, (2, 2), 4, 4, (1.0, 1.0, 1.0, 1.0)),), 10)
     seen = [gpus_of_rank(plan, rank, job, {"CUDA_VISIBLE_DEVICES": "0,1"}, 0) for rank in range(4)]
     assert seen == [("0",), ("1",), ("0",), ("1",)]
 
 
 @pytest.mark.parametrize("granted", [(), ("0",)])
-def test_node_when_it_grants_fewer_than_planned_then_refused_with_a_remedy(granted: tuple[str, ...]) -> None:
+def test_fewer_granted_gpus_than_planned_are_refused_with_a_remedy(granted: tuple[str, ...]) -> None:
     with pytest.raises(GpuError, match=rf"grants {len(granted)} of 2 GPUs .*gpus_per_rank"):
         own_gpus(granted, [0.0, 1.0, 1.0], 1)
     assert own_gpus(granted, [0.0, 1.0, 1.0], 0) == ()
@@ -102,16 +102,16 @@ def test_node_when_it_grants_fewer_than_planned_then_refused_with_a_remedy(grant
         ((), [(), (), (), ()]),
     ],
 )
-def test_ranks_of_one_machine_then_a_gpu_each_in_turn(granted: tuple[str, ...], seen: list[tuple[str, ...]]) -> None:
+def test_ranks_of_one_machine_take_gpus_in_turn(granted: tuple[str, ...], seen: list[tuple[str, ...]]) -> None:
     wanting = [False, True, True, False]
     assert [shared_gpus(granted, wanting, rank) for rank in range(4)] == seen
 
 
-def test_machine_when_nothing_is_known_of_its_gpus_then_ranks_that_compute_see_what_there_is(plan: Plan) -> None:
+def test_ranks_that_compute_see_all_gpus_where_nothing_is_known(plan: Plan) -> None:
     assert [gpus_of_rank(plan, rank, None, {}, 0) for rank in range(4)] == [(), None, None, ()]
 
 
-def test_machine_when_it_has_device_files_then_their_numbers(plan: Plan, tmp_path: Path) -> None:
+def test_device_files_number_the_gpus_of_a_machine(plan: Plan, tmp_path: Path) -> None:
     for name in ("nvidia0", "nvidia1", "nvidiactl", "null"):
         (tmp_path / name).touch()
     assert device_files(tmp_path) == 2

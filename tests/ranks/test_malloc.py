@@ -29,11 +29,11 @@ def faults(how: str) -> int:
     return int(done.stdout)
 
 
-def test_arrays_when_memory_is_kept_then_they_cause_no_page_faults() -> None:
+def test_kept_memory_causes_no_page_faults() -> None:
     assert faults("kept") < 100
     assert faults("given back") > 1000
 
 
 @pytest.mark.parametrize("variable", ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "LD_PRELOAD"])
-def test_users_setting_when_there_is_one_then_it_stays(variable: str) -> None:
+def test_setting_of_the_user_stays(variable: str) -> None:
     assert not keep_freed_memory({variable: "1"})

@@ -40,7 +40,7 @@ def wait_for(path: Path, launcher: subprocess.Popen[Any]) -> None:
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.parametrize("is_ready", [True, False])
-def test_ranks_that_stand_by_when_their_attempt_begins_then_they_train(tmp_path: Path, is_ready: bool) -> None:
+def test_ranks_that_stand_by_train_when_their_attempt_begins(tmp_path: Path, is_ready: bool) -> None:
     attempt, plan, launcher = start_in_advance(tmp_path)
     try:
         if is_ready:

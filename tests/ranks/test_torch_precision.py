@@ -22,13 +22,11 @@ def restored() -> Iterator[None]:
     ("precision", "told"),
     [("float32", ("highest", False)), ("tf32", ("high", True)), ("bfloat16", ("highest", False))],
 )
-def test_products_when_on_a_gpu_then_are_those_that_were_asked_for(
-    precision: Precision, told: tuple[str, bool]
-) -> None:
+def test_products_on_a_gpu_are_those_that_were_asked_for(precision: Precision, told: tuple[str, bool]) -> None:
     set_matmul_precision(torch.device("cuda"), precision)
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == told
 
 
-def test_products_when_on_a_cpu_then_stay_as_they_are() -> None:
+def test_products_on_a_cpu_stay_as_they_are() -> None:
     set_matmul_precision(torch.device("cpu"), "tf32")
     assert torch.get_float32_matmul_precision() == "highest"

@@ -42,11 +42,11 @@ def message_after(change: Callable[[KindStep], None], actions: ActionSpace = TWO
 
 
 @pytest.mark.parametrize("actions", [Discrete(2), MultiDiscrete((2, 3))])
-def test_step_when_it_is_as_declared_then_it_passes(actions: ActionSpace) -> None:
+def test_declared_step_passes(actions: ActionSpace) -> None:
     StepCheck(spaces(actions), E)(step(actions))
 
 
-def test_observation_when_its_shape_would_broadcast_then_it_is_refused() -> None:
+def test_observation_whose_shape_would_broadcast_is_refused() -> None:
     def change(kind: KindStep) -> None:
         kind.observations["obs"] = np.zeros((E, A, 1), np.float32)
 
@@ -55,14 +55,14 @@ def test_observation_when_its_shape_would_broadcast_then_it_is_refused() -> None
     )
 
 
-def test_observation_when_it_is_missing_then_it_is_refused() -> None:
+def test_missing_observation_is_refused() -> None:
     assert message_after(lambda kind: kind.observations.clear()) == (
         "observation 'obs' of kind 'agent' is missing, declared is (2, 3, 4) float32"
     )
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_number_when_it_is_not_finite_then_it_is_named(value: float) -> None:
+def test_number_that_is_not_finite_is_named(value: float) -> None:
     def observation(kind: KindStep) -> None:
         kind.observations["obs"][1, 2, 3] = value
 
@@ -74,7 +74,7 @@ def test_number_when_it_is_not_finite_then_it_is_named(value: float) -> None:
     assert message_after(reward) == f"rewards{ending}: environment 0, agent 'agent_0'"
 
 
-def test_masks_when_one_choice_of_several_has_none_allowed_then_they_are_refused() -> None:
+def test_masks_that_allow_nothing_for_one_choice_are_refused() -> None:
     def change(kind: KindStep) -> None:
         assert kind.action_masks is not None
         kind.action_masks[1, 0, 2:] = False
@@ -85,13 +85,13 @@ def test_masks_when_one_choice_of_several_has_none_allowed_then_they_are_refused
     assert message_after(change, MultiDiscrete((2, 3))) == expected
 
 
-def test_return_when_it_is_not_finite_then_it_is_refused() -> None:
+def test_return_that_is_not_finite_is_refused() -> None:
     played = Step(step(Discrete(2)).kinds, [Episode(environment=0, steps=1, returns={"agent_0": float("nan")})])
     with pytest.raises(ValueError, match="return of an episode is not finite"):
         StepCheck(spaces(Discrete(2)), E)(played)
 
 
-def test_arrays_when_they_were_not_declared_then_they_are_refused() -> None:
+def test_undeclared_arrays_are_refused() -> None:
     def change(kind: KindStep) -> None:
         kind.observations["extra"] = np.zeros((E, A, 1), np.float32)
 

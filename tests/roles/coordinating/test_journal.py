@@ -16,18 +16,18 @@ def record(rank: int, label: str, host: str) -> RankRecord:
     return record_of(rank, label, silence_limit_seconds=1.0, host=host)
 
 
-def test_whereabouts_then_ranks_of_each_role_by_host() -> None:
+def test_whereabouts_are_ranks_of_each_role_by_host() -> None:
     records = [record(1, "trainer-default-0", "g1"), record(2, "actor-0", "c1"), record(3, "actor-1", "c1")]
     assert whereabouts(records) == "g1: 1 trainer; c1: 2 actors"
 
 
-def test_whereabouts_when_there_are_thousands_of_hosts_then_a_few_and_how_many_more() -> None:
+def test_whereabouts_of_thousands_of_hosts_are_a_few_and_how_many_more() -> None:
     text = whereabouts([record(rank, f"actor-{rank}", f"c{rank // 8}") for rank in range(8000)])
     assert text.startswith("c0: 8 actors; c1: 8 actors;")
     assert text.endswith("; and 984 more hosts")
 
 
-def test_log_of_a_run_then_start_first_batch_checkpoint_and_end(
+def test_log_of_a_run_has_start_first_batch_checkpoint_and_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -44,7 +44,7 @@ def test_log_of_a_run_then_start_first_batch_checkpoint_and_end(
     assert places == sorted(places), said
 
 
-def test_log_when_training_goes_on_then_a_line_now_and_then_with_the_best_return(
+def test_log_of_training_has_a_line_now_and_then_with_the_best_return(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
