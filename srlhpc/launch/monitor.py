@@ -104,6 +104,7 @@ class AttemptMonitor:
                 return forced
             ends = read_ends(self._attempt, ends, self._looks)
             if len(ends) == len(self._ranks):
+                # Their launcher ends by itself then, unless something holds it.
                 clock.start("gone", 2.0)
             self.was_up = self._look_at_status(ends) or self.was_up
             self._check_losses(ends, clock)

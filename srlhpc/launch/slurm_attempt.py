@@ -106,6 +106,7 @@ class SlurmAttempt:
             kill_processes_of(attempt.folder)
             self._sweep(allocation)
         told = f"srun ended with {step.returncode}{srun_complaint(attempt)}; see {attempt.logs}/srun.log"
+        # The coordinator knows most, then this foreman; else the first failure is the cause.
         outcome = Outcome.written(attempt) or forced or cause(attempt, told)
         outcome = self._grace_period.named(attempt, outcome)
         write_end(attempt, outcome, started)

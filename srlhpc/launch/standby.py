@@ -99,6 +99,7 @@ class Standby:
             self.end()
             return None
         self._waiting = None
+        # From here on the folder is that of an attempt.
         patiently(waiting.attempt.standby, waiting.attempt.standby.unlink)
         return waiting
 

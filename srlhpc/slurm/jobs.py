@@ -124,6 +124,7 @@ def queued_jobs(ids: Iterable[str], *, remembered: bool = False) -> dict[str, Jo
     try:
         said = run_slurm(["squeue", "-h", *states, "-o", _FIELDS, "-j", ",".join(ids)], timeout=5.0).stdout
     except SlurmRefused as error:
+        # squeue says so when it knows none of the jobs any more.
         if "Invalid job id" in error.reason:
             return {}
         raise

@@ -31,6 +31,7 @@ def _merge(merged: Written, below: Any, over: Written, above: Any, keys: Keys, n
     if not isinstance(below, dict) or not isinstance(above, dict):
         merged.forget(keys)
         return above
+    # The keys below belong to the module or variant that they were written for.
     if any(below.get(name, above.get(name)) != above.get(name) for name in NAMING_KEYS if name in above):
         dropped = [key for key in below if key not in above]
         _forget(merged, keys, list(below), dropped, over.place(keys), notes)

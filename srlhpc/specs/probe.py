@@ -168,6 +168,7 @@ class _Probe:
     def how_it_ended(self, timeout_seconds: float) -> str:
         """What there is to say of a process that did not answer: it is still at it, or dead."""
         if self.is_running:
+            # At this signal faulthandler writes where the process hangs.
             self._process.send_signal(signal.SIGABRT)
             _until(lambda: not self.is_running, _EXIT_SECONDS)
             what = f"was not built within {timeout_seconds:g} s"

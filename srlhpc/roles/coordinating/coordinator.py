@@ -157,6 +157,7 @@ class Coordinator(Role):
         while (message := self._reports.take()) is not None:
             report = read_text(message)
             self._reports.release(message)
+            # Who was declared dead stays dead: all others have been told.
             if self._records[int(report["rank"])].dead:
                 continue
             busy = True
@@ -254,6 +255,7 @@ class Coordinator(Role):
         if self._checkpointing.is_writing:
             self._stopping_since = now
         late = [record for record in self._liveness.records if not record.done and not record.dead]
+        # A rank that still starts has not heard of the end.
         if not all(record.reported and not record.is_here for record in late):
             self._stopping_since = now
         # Work under way is waited for, be it an update of an hour or a step of a slow simulator.

@@ -131,6 +131,7 @@ class RunFiles:
             written = self._try(status or {}, lines)
         finally:
             with self._condition:
+                # Lines that could not be written come before those that were added meanwhile.
                 self._lines = self._lines if written else [*lines, *self._lines]
                 self._is_writing = False
                 self._condition.notify_all()
