@@ -19,6 +19,7 @@ import yaml
 from srlhpc.bench.processes import cpu_seconds, pss_bytes, tree, variable_of
 from srlhpc.bench.rows import Spread
 from srlhpc.data.atomic import read_json
+from srlhpc.data.checkpoint_names import checkpoint_files
 from srlhpc.errors import ClusterError, UserError
 from srlhpc.plan.roles import role_of
 from srlhpc.runs.paths import RunPaths
@@ -235,7 +236,7 @@ def _window(run: _Run, measure: Measure) -> Window:
     # Every look comes right after a status was written, so that steps and CPU time belong together.
     first = run.look(complete + measure.warm_seconds)
     last = run.look(first.time + measure.seconds)
-    files = sorted(run.paths.checkpoints.glob("*.h5"))
+    files = checkpoint_files(run.paths.checkpoints)
     size = files[-1].stat().st_size if files else 0
     return Window(first, last, trained - begun, complete - begun, _rank_pids(last.cpu), pss_bytes(last.cpu), size)
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from srlhpc.data.atomic import WRITING
 from srlhpc.data.checkpoint import read_checkpoint, read_rule, read_score, write_checkpoint
 from srlhpc.data.checkpoint_entries import Tree
-from srlhpc.data.checkpoint_names import checkpoint_files, name_of
+from srlhpc.data.checkpoint_names import checkpoint_files, name_of, unfinished_files
 from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import EPISODES_IN_MEAN, Rule, Score
 from srlhpc.errors import UserError, counted
@@ -73,7 +72,7 @@ class CheckpointFolder:
 
     def _save(self, folder: Path, tree: Tree, updates: int, score: float | None, rule: Rule) -> Path:
         folder.mkdir(exist_ok=True)
-        for rest in folder.glob(f".updates-*{WRITING}"):
+        for rest in unfinished_files(folder):
             rest.unlink(missing_ok=True)
         path = folder / name_of(updates)
         write_checkpoint(path, tree, score, rule)

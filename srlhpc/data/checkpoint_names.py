@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from srlhpc.data.atomic import WRITING
 from srlhpc.data.forgiving import FORGIVEN_SECONDS, matching
 
+_ANY = "updates-*.h5"
 _NAME = re.compile(r"updates-(\d+)\.h5")
 
 
@@ -22,13 +24,16 @@ def updates_of(path: Path) -> int:
     return int(match[1])
 
 
+def unfinished_files(folder: Path) -> list[Path]:
+    """What interrupted writes of checkpoints have left in a folder."""
+    return list(folder.glob(f".{_ANY}.*{WRITING}"))
+
+
 def checkpoint_files(*folders: Path, patience: float = FORGIVEN_SECONDS) -> list[Path]:
     """All checkpoints in some folders, fewest updates first; of two with one name, that of the first folder.
 
     Raises:
         FileSystemLostError: the file system fails for too long.
     """
-    found = {
-        path.name: path for folder in reversed(folders) for path in matching(folder, "updates-*.h5", seconds=patience)
-    }
+    found = {path.name: path for folder in reversed(folders) for path in matching(folder, _ANY, seconds=patience)}
     return sorted((path for name, path in found.items() if _NAME.fullmatch(name)), key=updates_of)

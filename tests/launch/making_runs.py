@@ -8,6 +8,7 @@ from typing import Any
 
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.data.checkpoint import read_checkpoint
+from srlhpc.data.checkpoint_names import name_of
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
 from srlhpc.runs.creation import create_run
@@ -64,7 +65,7 @@ def outcome(attempt: AttemptPaths) -> dict[str, Any]:
 
 
 def checkpoint(paths: RunPaths, updates: int) -> Path:
-    return paths.checkpoints / f"updates-{updates:09d}.h5"
+    return paths.checkpoints / name_of(updates)
 
 
 def tree_of(paths: RunPaths, updates: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json, write_atomically
+from srlhpc.data.checkpoint_names import checkpoint_files, updates_of
 from srlhpc.errors import ClusterError
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.processes import processes_of
@@ -136,12 +137,12 @@ class SlurmRun:
 
         before = -1 if attempt == 1 else (self.checkpoint(attempt) or 0)
         self.wait(lambda: trains() and self.status.get("updates", 0) > before, seconds)
-        self.wait(lambda: any(self.paths.checkpoints.glob("updates-*.h5")), seconds)
+        self.wait(lambda: bool(checkpoint_files(self.paths.checkpoints)), seconds)
 
     def checkpoint(self, attempt: int) -> int | None:
         """Updates in the checkpoint that an attempt went on from."""
         name = self.started(attempt).get("checkpoint")
-        return int(name[8:-3]) if name else None
+        return updates_of(Path(name)) if name else None
 
     def wait_for_state(self, *states: str, seconds: float = 60.0) -> None:
         self.wait(lambda: self.state["state"] in states, seconds)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from srlhpc.data.checkpoint_names import checkpoint_files, updates_of
 from srlhpc.runs.state import job_ids
 from srlhpc.slurm.commands import run_slurm
 from tests.on_slurm.runs_on_slurm import PROFILE, UNHURRIED, SlurmRun
@@ -31,7 +32,7 @@ ENDLESS = (
 
 def newest(run: SlurmRun) -> int:
     """Updates in the newest checkpoint."""
-    return max((int(path.stem[8:]) for path in run.paths.checkpoints.glob("updates-*.h5")), default=0)
+    return max(map(updates_of, checkpoint_files(run.paths.checkpoints)), default=0)
 
 
 def cut_short(run: SlurmRun) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from srlhpc.data.checkpoint import read_checkpoint, read_score
+from srlhpc.data.checkpoint_names import name_of
 from tests.roles.coordinating.coordinator_setup import Coordinating
 
 EVALUATOR = 3
@@ -16,7 +17,7 @@ def checkpoint_at(run: Coordinating, updates: int) -> float | None:
     (run.folder / "control" / "checkpoint").touch()
     run.wait(1)
     run.send_part(run.update(updates).checkpoint, updates)
-    return read_score(run.folder / "checkpoints" / f"updates-{updates:09d}.h5")
+    return read_score(run.folder / "checkpoints" / name_of(updates))
 
 
 def evaluation(version: int, mean: float | None) -> dict[str, object]:

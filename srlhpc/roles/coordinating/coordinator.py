@@ -22,7 +22,7 @@ from srlhpc.errors import counted
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.journal import Journal
 from srlhpc.roles.coordinating.live_timing import LiveTiming
-from srlhpc.roles.coordinating.liveness import RankFailure, Liveness, RankRecord
+from srlhpc.roles.coordinating.liveness import Liveness, RankFailure, RankRecord
 from srlhpc.roles.coordinating.progress import Progress
 from srlhpc.roles.coordinating.run_files import RunFiles
 from srlhpc.roles.coordinating.status_entries import rank_entry, totals_by_role
