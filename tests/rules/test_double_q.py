@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from srlhpc.evaluation import evaluate
 from srlhpc.ranks.serial import run_serial
 from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
@@ -15,21 +13,20 @@ from tests.launch.test_exact_resume import differences
 CATCH = {"factory": "catch", "rows": 5, "columns": 3}
 
 
-def job(updates: int, *, every: int = 1000, returns: float | None = None, kind: str = "server") -> dict[str, Any]:
+def job(updates: int, *, every: int = 1000, returns: float | None = None) -> dict[str, Any]:
     return settings(
         CATCH,
         stop={"updates": updates, "return_mean": returns},
         network={"kind": "tests.rules.action_values"},
         algorithm={"kind": "tests.rules.double_q", "scale": {"start": 1.0, "end": 0.1, "steps": 8000}},
         batch={"fragments": 16, "fragment_steps": 16},
-        actors={"ranks": 1, "ring": 2, "environments": 8, "inference": {"kind": kind}},
+        actors={"ranks": 1, "ring": 2, "environments": 8},
         checkpoint={"every_updates": every},
     )
 
 
-@pytest.mark.parametrize("kind", ["server", "inline"])
-def test_catch_is_learnt_and_evaluated_without_exploring(kind: str, tmp_path: Path) -> None:
-    run = job(400, returns=0.8, kind=kind)
+def test_catch_is_learnt_and_evaluated_without_exploring(tmp_path: Path) -> None:
+    run = job(400, returns=0.8)
     paths = make_run(tmp_path, run)
     attempt, _ = make_attempt(paths, run)
     run_serial(paths, attempt)

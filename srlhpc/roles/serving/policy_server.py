@@ -66,7 +66,8 @@ class ServedPolicy:
         self._state = {name: tensor.to(device) for name, tensor in policy.initial_state(rows * len(replies)).items()}
         self._way = way or rows_of(device, rows * len(replies))
         self._explore = explore
-        self._exploration = self._explored(0)
+        with self._way.computing():
+            self._exploration = self._explored(0)
         self._waiting: list[Message] = []
         self._observation_keys = tuple(policy.kind.observations)
         self.rows_inferred = 0
