@@ -89,7 +89,7 @@ class Wiring:
             ),
             blocks=None,
         )
-        if plan.trainers(policy):
+        if plan.sinks(policy):
             sink = plan.sink_of(group, policy)
             channels.blocks = self._block_outbox(actor, sink)
             if needs_grants(plan, policy):
