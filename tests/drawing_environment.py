@@ -18,13 +18,15 @@ class Settings(EnvironmentSettings):
 
     saves: bool
     """Whether it can be saved. What it draws from cannot be told from its state."""
+    agents: tuple[str, ...] = ("agent",)
+    """Names of the agents, all of one kind."""
 
     def spaces(self) -> Spaces:
-        return scripted_spaces({"agent": ("agent",)})
+        return scripted_spaces({"agent": self.agents})
 
 
 def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:  # noqa: ARG001
-    return (Saved if settings.saves else Drawing)([[Script(5)]] * num_environments)
+    return (Saved if settings.saves else Drawing)([[Script(5)]] * num_environments, {"agent": settings.agents})
 
 
 def draw() -> list[float]:

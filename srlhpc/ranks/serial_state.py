@@ -84,11 +84,11 @@ class SerialState:
     def _fits(self, states: Mapping[str, Any]) -> bool:
         if LINKS in states:
             return bool(states[ARRANGEMENT] == arrangement(self.plan))
-        if states.get(ARRANGEMENT) != _environments(self.plan):
+        if states.get(ARRANGEMENT) != environments_digest(self.plan):
             return False
         log.warning(
-            "the checkpoint is of an older srlhpc: what was under way when it was written is not in it, so this run "
-            "continues well, but not bit for bit as the one before would have"
+            "the checkpoint was written by an older srlhpc, without what was under way: its episodes go on, but the "
+            "numbers that follow are not those of a run that was never stopped"
         )
         return True
 
@@ -96,10 +96,10 @@ class SerialState:
 def arrangement(plan: Plan) -> str:
     """Equal where the states of all roles and links fit: environments, roles, groups, layouts and batches."""
     batches = {name: plan.spec.policies[name].batch.model_dump(mode="json") for name in plan.trained_policies}
-    return _digest([_environments(plan), batches])
+    return _digest([environments_digest(plan), batches])
 
 
-def _environments(plan: Plan) -> str:
+def environments_digest(plan: Plan) -> str:
     """Equal where the states of environments and recorders fit that have nothing open."""
     layouts = [
         layout.digest

@@ -1,4 +1,7 @@
-"""N updates, kill -9 in mid-episode, resume, N updates: the same bits as 2N undisturbed updates."""
+"""N updates, kill -9 in mid-episode, resume, N updates: the same bits as 2N undisturbed updates.
+
+Runs that are stopped and resumed in one process, of many more kinds of jobs, are in tests/ranks/test_serial_stops.py.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome
 
 N = 3
 ROOT = Path(__file__).parents[2]
-NOT_COMPARED = {"meta/seconds", *(f"meta/evaluation/{name}" for name in ("version", "return_mean", "return_std"))}
+NOT_COMPARED = {"meta/seconds"}
 EVERY_N: dict[str, Any] = {"stop": {"updates": 2 * N}, "checkpoint": {"every_updates": N}}
 SCHEDULED = {"kind": "ppo", "learning_rate": {"start": 1e-2, "end": 0.0, "steps": 600}, "epochs": 4, "minibatches": 2}
 LSTM = {"kind": "mlp", "hidden": [16], "recurrent": {"kind": "lstm", "size": 8}}
@@ -32,27 +35,11 @@ JOBS = {
         algorithm=SCHEDULED,
         **EVERY_N,
     ),
-    "recall with burn-in and inline inference": settings(
-        {"factory": "recall", "choices": 3, "delay": 2},
-        network=LSTM,
-        algorithm=SCHEDULED,
-        batch={"fragments": 8, "fragment_steps": 8, "burn_in_steps": 3},
-        actors={"ranks": 2, "ring": 1, "environments": 4, "inference": {"kind": "inline"}},
-        **EVERY_N,
-    ),
     "cartpole, which cannot be saved": settings(
         {"factory": "gymnasium", "id": "CartPole-v1"},
         normalize={"observations": True, "returns": False},
         algorithm=SCHEDULED,
         batch={"fragments": 8, "fragment_steps": 16},
-        **EVERY_N,
-    ),
-    "batches that are used twice, killed between the uses of one": settings(
-        {"factory": "recall", "choices": 3, "delay": 2},
-        network=LSTM,
-        normalize={"observations": True, "returns": True},
-        algorithm=SCHEDULED,
-        batch={"fragments": 8, "fragment_steps": 8, "uses": 2},
         **EVERY_N,
     ),
     "an entity network in chunks, of batches used twice": settings(
@@ -71,19 +58,6 @@ JOBS = {
         {"factory": "tests.drawing_environment", "saves": True},
         algorithm=SCHEDULED,
         evaluators={"ranks": 1, "episodes": 3, "every_updates": 2},
-        **EVERY_N,
-    ),
-    "catch": settings({"factory": "catch", "rows": 5, "columns": 3}, algorithm=SCHEDULED, **EVERY_N),
-    "more groups than one batch needs, in turn": settings(
-        {"factory": "gymnasium", "id": "CartPole-v1"},
-        batch={"fragments": 12, "fragment_steps": 8},
-        actors={"ranks": 1, "ring": 4, "environments": 4},
-        **EVERY_N,
-    ),
-    "more episodes than one report holds": settings(
-        {"factory": "catch", "rows": 2, "columns": 2},
-        batch={"fragments": 64, "fragment_steps": 16},
-        actors={"ranks": 4, "ring": 2, "environments": 8},
         **EVERY_N,
     ),
 }
@@ -113,7 +87,7 @@ def die(folder: Path, attempt: int, updates: int, steps: int) -> None:
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Paths of all leaves that differ in a bit; wall time apart, and evaluations, of which one begins at a resume."""
+    """Paths of all leaves that differ in a bit; wall time apart."""
     a, b = ({"/".join(path): value for path, value in leaves(tree)} for tree in (one, other))
     return [path for path in sorted({*a, *b} - NOT_COMPARED) if not _same(a.get(path), b.get(path))]
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from srlhpc.data.atomic import read_json
+from srlhpc.data.checkpoint import write_checkpoint
+from srlhpc.environment import Step
+from srlhpc.plan.plan import Plan
 from srlhpc.ranks.serial import run_serial
+from srlhpc.ranks.serial_state import environments_digest
+from srlhpc.roles.acting.group import Group
 from srlhpc.roles.coordinating.coordinator import Coordinator
+from srlhpc.roles.time_use import TimeUse
 from srlhpc.runs.paths import RunPaths
 from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
 from tests.launch.test_exact_resume import differences
 
-END = 7
+END = 6
 OF_TIME = {"time", "attempt", "seconds", "steps_per_second", "timing", "bottleneck"}
 CATCH = {"factory": "catch", "rows": 5, "columns": 3}
 RECALL = {"factory": "recall", "choices": 3, "delay": 2}
@@ -30,10 +40,15 @@ def job(environment: dict[str, Any], **changes: Any) -> dict[str, Any]:
     )
 
 
-def two_policies(left: int, right: int, *, ring: int = 3, **changes: Any) -> dict[str, Any]:
-    """Policies with fragments of so many steps, in groups that both play in."""
-    made = job({"factory": "tests.scripted", "steps": [[5], [3, 4]], "agents": ["a", "b"]})
-    made["actors"] = {"ranks": 2, "ring": ring, "environments": 4}
+SCRIPTED = {"factory": "tests.scripted", "steps": [[5], [3, 4]], "agents": ["a", "b"]}
+
+
+def two_policies(
+    left: int, right: int, environment: dict[str, Any] = SCRIPTED, *, top: dict[str, Any] | None = None, **changes: Any
+) -> dict[str, Any]:
+    """Policies with fragments of so many steps, in groups that both play in. `changes` are of both batches."""
+    made = job(environment)
+    made["actors"] = {"ranks": 2, "ring": 3, "environments": 4}
     policies = {
         name: {
             "network": network,
@@ -42,43 +57,68 @@ def two_policies(left: int, right: int, *, ring: int = 3, **changes: Any) -> dic
         }
         for name, steps, network in (("left", left, LSTM), ("right", right, {"kind": "mlp", "hidden": [8]}))
     }
-    return made | {
-        "policies": policies,
-        "agents": [{"match": "a", "policy": "left"}, {"match": "b", "policy": "right"}],
-    }
+    agents = [{"match": "a", "policy": "left"}, {"match": "b", "policy": "right"}]
+    return made | {"policies": policies, "agents": agents} | (top or {})
 
+
+ALWAYS = {"checkpoint": {"every_updates": 1}}
+"""What cannot be saved begins anew at a checkpoint, so both runs have the same ones."""
+EVALUATED = {"evaluators": {"ranks": 1, "episodes": 9, "every_updates": 2}}
+UNSAVED = {"factory": "tests.drawing_environment", "saves": False}
 
 JOBS = {
-    "one policy": job(CATCH, normalize={"observations": True, "returns": True}),
-    "memory with burn-in": job(
-        RECALL, network=LSTM, batch={"fragments": 8, "fragment_steps": 6, "burn_in_steps": 3}
+    "one policy": (job(CATCH, normalize={"observations": True, "returns": True}), [1, 4]),
+    "memory with burn-in, an inline server": (
+        job(
+            RECALL, network=LSTM, batch={"fragments": 8, "fragment_steps": 6, "burn_in_steps": 3},
+            actors={"ranks": 2, "ring": 2, "environments": 4, "inference": {"kind": "inline"}},
+        ),
+        [2, 3],
     ),
-    "more groups than a batch has room for": job(
-        CATCH, batch={"fragments": 12, "fragment_steps": 7}, actors={"ranks": 2, "ring": 3, "environments": 4}
+    "more groups than a batch has room for": (
+        job(CATCH, batch={"fragments": 12, "fragment_steps": 7}, actors={"ranks": 2, "ring": 3, "environments": 4}),
+        [3],
     ),
-    "batches used three times": job(
-        RECALL, network=LSTM, batch={"fragments": 8, "fragment_steps": 8, "uses": 3},
-        actors={"ranks": 1, "ring": 3, "environments": 4},
+    "batches used three times": (
+        job(
+            RECALL, network=LSTM, batch={"fragments": 8, "fragment_steps": 8, "uses": 3},
+            normalize={"observations": True, "returns": True},
+            actors={"ranks": 1, "ring": 3, "environments": 4},
+        ),
+        [1, 2],
     ),
-    "a queue of batches": job(
-        CATCH, batch={"fragments": 8, "fragment_steps": 8, "uses": 2, "queue": 3},
-        actors={"ranks": 2, "ring": 3, "environments": 4},
+    "a queue of batches": (
+        job(
+            CATCH, batch={"fragments": 8, "fragment_steps": 8, "uses": 2, "queue": 3},
+            actors={"ranks": 2, "ring": 3, "environments": 4},
+        ),
+        [3, 4],
     ),
-    "an inline server": job(
-        RECALL, network=LSTM, actors={"ranks": 2, "ring": 2, "environments": 4, "inference": {"kind": "inline"}}
+    "parameters that act only after every third update": (
+        job(RECALL, network=LSTM, algorithm=ALGORITHM | {"kind": "tests.rules.seldom"}), [2, 5]
     ),
-    "parameters that act only after every third update": job(
-        RECALL, network=LSTM, algorithm=ALGORITHM | {"kind": "tests.rules.seldom"}
+    "more episodes than one report holds": (
+        job(
+            {"factory": "catch", "rows": 2, "columns": 2},
+            batch={"fragments": 64, "fragment_steps": 16}, actors={"ranks": 4, "ring": 2, "environments": 8},
+        ),
+        [4],
     ),
-    "more episodes than one report holds": job(
-        {"factory": "catch", "rows": 2, "columns": 2},
-        batch={"fragments": 64, "fragment_steps": 16}, actors={"ranks": 4, "ring": 2, "environments": 8},
+    "policies of 8 and 4": (two_policies(8, 4), [3]),
+    "policies of 4 and 8": (two_policies(4, 8), [1, 4]),
+    "policies of 6 and 4": (two_policies(6, 4), [1, 2, 3, 5]),
+    "policies of 4 and 6, batches used twice": (two_policies(4, 6, uses=2), [2, 3]),
+    "an environment that cannot be saved, with memory": (
+        job(UNSAVED, network=LSTM, batch={"fragments": 12, "fragment_steps": 7, "uses": 2},
+            actors={"ranks": 2, "ring": 3, "environments": 4}) | ALWAYS,
+        [1, 4],
     ),
-    "policies of 8 and 4": two_policies(8, 4),
-    "policies of 4 and 8": two_policies(4, 8),
-    "policies of 6 and 4": two_policies(6, 4),
-    "policies of 4 and 6, batches used twice": two_policies(4, 6, uses=2),
+    "policies of 6 and 4 in what cannot be saved, evaluated": (
+        two_policies(6, 4, UNSAVED | {"agents": ["a", "b"]}, top=ALWAYS | EVALUATED), [2, 3]
+    ),
+    "evaluated": (job(CATCH) | ALWAYS | EVALUATED, [1, 4]),
 }  # fmt: skip
+"""Each with the updates after which it is stopped."""
 
 
 @pytest.fixture(autouse=True)
@@ -88,16 +128,85 @@ def _a_line_for_every_update(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_run_that_was_stopped_twice_goes_on_to_the_same_bits_and_curves(name: str, tmp_path: Path) -> None:
-    whole = make_run(tmp_path, JOBS[name], "whole")
-    run_serial(whole, make_attempt(whole, JOBS[name])[0])
-    parts = make_run(tmp_path, JOBS[name], "parts")
+def test_run_that_is_stopped_goes_on_to_the_same_bits_and_curves(name: str, tmp_path: Path) -> None:
+    chosen, stops = JOBS[name]
+    whole = make_run(tmp_path, chosen, "whole")
+    run_serial(whole, make_attempt(whole, chosen)[0])
+    parts = make_run(tmp_path, chosen, "parts")
     last = None
-    for updates in (2, 5, END):
-        last = go_on(parts, JOBS[name], updates, last)
+    for updates in (*stops, END):
+        last = go_on(parts, chosen, updates, last)
     assert differences(tree_of(whole, END), tree_of(parts, END)) == []
     assert curves(whole) == curves(parts)
     assert [line["updates"] for line in curves(whole)] == list(range(1, END + 1))
+
+
+@pytest.mark.parametrize("steps", [20, 33])
+def test_run_that_is_stopped_by_hand_in_mid_fragment_goes_on_to_the_same_bits(
+    steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, _ = JOBS["policies of 6 and 4"]
+    whole = make_run(tmp_path, chosen, "whole")
+    run_serial(whole, make_attempt(whole, chosen)[0])
+    parts = make_run(tmp_path, chosen, "parts")
+    attempt, _ = make_attempt(parts, chosen)
+    with monkeypatch.context() as patched:
+        patched.setattr("srlhpc.roles.coordinating.coordinator.LOOK_SECONDS", 0.0)
+        patched.setattr(Group, "step", _asking_for_a_stop(attempt.stop, steps))
+        run_serial(parts, attempt)
+    assert outcome(attempt)["state"] == "interrupted"
+    updates = (read_json(parts.status) or {})["updates"]
+    assert 1 <= updates < END
+    go_on(parts, chosen, END, updates)
+    assert differences(tree_of(whole, END), tree_of(parts, END)) == []
+    assert curves(whole) == curves(parts)
+
+
+def _asking_for_a_stop(mail: Path, steps: int) -> Callable[[Group, TimeUse], Step]:
+    """A group's step; when all groups together have made so many, a stop is asked for."""
+    step, left = Group.step, itertools.count(steps, -1)
+
+    def stepped(group: Group, time_use: TimeUse) -> Step:
+        if next(left) == 0:
+            mail.touch()
+        return step(group, time_use)
+
+    return stepped
+
+
+def test_checkpoint_of_before_goes_on_with_its_episodes_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = job(RECALL, network=LSTM, batch={"fragments": 8, "fragment_steps": 6, "burn_in_steps": 3})
+    paths = make_run(tmp_path, chosen)
+    attempt, plan = make_attempt(paths, chosen | {"stop": {"updates": 3}})
+    change_job(paths, chosen | {"stop": {"updates": 3}})
+    run_serial(paths, attempt)
+    file = checkpoint(paths, 3)
+    write_checkpoint(file, _as_before(tree_of(paths, 3), plan))
+    begun = []
+    monkeypatch.setattr(Group, "begin", lambda group, start: begun.append(start))
+    go_on(paths, chosen, END, 3)
+    assert begun == []
+    assert "the checkpoint was written by an older srlhpc" in caplog.text
+    counters = tree_of(paths, END)["policies"]["default"]["counters"]
+    assert (counters["updates"], counters["steps"]) == (END, curves(paths)[-1]["steps"])
+
+
+def _as_before(tree: dict[str, Any], plan: Plan) -> dict[str, Any]:
+    """The tree as it was when checkpoints were written with nothing open, and held the order of asking instead."""
+    roles = tree["roles"]
+    del roles["links"], roles["coordinator-0"]
+    roles["arrangement"] = environments_digest(plan)
+    roles["trainer-default-0"] = {"asked": np.arange(2)}
+    for group in roles["actor-0"]["groups"].values():
+        del group["waiting"]
+        kept = {"needs_version", "sequence", "tail", "start_state"}
+        group["recorders"] = {
+            place: {name: value for name, value in recorder.items() if name in kept}
+            for place, recorder in group["recorders"].items()
+        }
+    return tree
 
 
 def go_on(paths: RunPaths, job: dict[str, Any], updates: int, last: int | None) -> int:

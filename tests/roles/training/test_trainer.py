@@ -427,6 +427,15 @@ def test_frozen_trainer_takes_nothing_and_grants_nothing_until_it_goes_on() -> N
     assert training.trainer.version == 2
 
 
+def test_serial_trainer_pauses_after_a_batch_that_is_skipped() -> None:
+    # Otherwise nobody would hear of a stop where no agent is ever in the game.
+    training = Training(pauses=True)
+    for actor in range(BLOCKS):
+        training.send(actor, valid=False)
+    poll_until_it_pauses(training)
+    assert training.trainer.version == 0
+
+
 def test_frozen_trainer_ends_the_update_that_is_under_way_begins_no_other_and_hands_over_its_part() -> None:
     training = Training(pauses=True, uses=2)
     full(training)
