@@ -68,7 +68,7 @@ class SerialState:
         """Goes on from the checkpoint's tree as far as it fits; else with new episodes."""
         states: Mapping[str, Any] = (restored or {}).get("roles", {})
         if restored is not None and not self._fits(states):
-            log.warning("the checkpoint's environments do not fit this run: it starts new episodes")
+            log.warning("the checkpoint's environments, groups or batches do not fit this run: it starts new episodes")
             states = {}
         self.transport.load_state(states.get(LINKS, {}))
         for role in (*self.roles, coordinator):
