@@ -30,7 +30,7 @@ class Spec(BaseModel):
     former_keys: ClassVar[Mapping[str, str]] = {}
     """Keys as they were called before, and their names today."""
     former_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    """Of a key, values as they were called before, and their names today."""
+    """Former names of values and their names today, by key."""
 
     @model_validator(mode="wrap")
     @classmethod
