@@ -91,8 +91,8 @@ def _cancel_jobs(paths: RunPaths, ids: list[str]) -> bool:
     """
     active = [job for job in queued_jobs(ids).values() if job.is_active]
     # First those that wait, so that none of them starts when the running one ends.
-    for job in sorted(active, key=lambda job: job.state == "RUNNING"):
-        if job.state == "RUNNING":
+    for job in sorted(active, key=lambda job: job.runs):
+        if job.runs:
             # Even if it is being requeued at this moment, its next restart ends at once.
             _write_down(paths, job.id)
             _end_running(job.id)

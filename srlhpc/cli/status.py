@@ -26,12 +26,14 @@ from srlhpc.runs.progress import duration_text, timing_lines
 from srlhpc.runs.search import all_runs, find_run
 from srlhpc.runs.state import SAID_BY_STATE, job_ids, run_state, silence, silent_ranks
 from srlhpc.slurm.jobs import SlurmJobs
+from srlhpc.slurm.states import words_that
 
 _COLUMNS = ("run", "state", "attempt", "steps", "steps/s", "return", "lag", "ranks", "checkpoint", "time", "left")
 _FIRST_TO_GO = ("lag", "attempt", "checkpoint", "steps/s", "ranks", "left", "time", "steps", "return")
 """Columns that a narrow terminal does without."""
 _SLURM_SECONDS = 10.0
 """Seconds between two questions to Slurm while watching."""
+_ALARMING = ("failed", *words_that(lambda word: word.is_alarming))
 _DEAD_SHOWN = 5
 _LINE = 120
 """Characters of a line of text."""
@@ -191,7 +193,7 @@ def _remarks(state: Mapping[str, Any]) -> list[str]:
     remarks += [f"{state['name']}: {len(silent) - _DEAD_SHOWN} more are silent"] if len(silent) > _DEAD_SHOWN else []
     remarks += [f"{state['name']}: {state['crash_loop']}"] if state.get("crash_loop") else []
     remarks += [f"{state['name']}: {warning}" for warning in state["warnings"][-_DEAD_SHOWN:] if warning not in said]
-    if state["message"] and state["state"] in ("failed", "node failed", "out of memory", "timed out"):
+    if state["message"] and state["state"] in _ALARMING:
         remarks.append(f"{state['name']}: {' '.join(said.split())}; more: srlhpc why {shlex.quote(state['name'])}")
     if seconds := silence(state):
         remarks.append(f"{state['name']}: its coordinator has written nothing for {duration_text(seconds)}")

@@ -17,31 +17,24 @@ from srlhpc.runs.slurm_output import slurm_words
 from srlhpc.runs.state import SAID_BY_STATE, job_ids, last_words, run_state, silent_ranks
 from srlhpc.slurm.jobs import JobState, SlurmJobs
 from srlhpc.slurm.pending_reasons import explained
+from srlhpc.slurm.states import CANCELLED, WORDS, words_that
 
 _TRACEBACK_LINES = 15
 _LOG_LINES = 10
 _SLURM_LINES = 6
 _CHAIN = "\nThe above exception was the direct cause of the following exception:\n"
-_SLURM_ADVICE = {
-    "timed out": "the time limit was reached; resume, or set requeue in the profile, or ask for more --chain or --time",
-    "node failed": "a node went down; resume, and tell the administrators if it happens again",
-    "out of memory": "raise memory_mb_per_rank in the cluster profile, or use fewer environments or a smaller batch",
-    "preempted": "a job of higher priority took the nodes; set requeue in the cluster profile, or resume",
-}
-"""What Slurm has done to a run, and what helps."""
+_BY_SLURM = words_that(lambda word: word.advice)
+"""States of runs that Slurm has ended."""
 _FOR_NODES = ("", "Resources", "Priority", "Nodes required for job are DOWN", "ReqNodeNotAvail")
 """Slurm's reasons of a job that waits for nodes; it gives parts of a heterogeneous job none for long."""
-_NOT_BY_RANKS = ("out of memory", "node failed", "cancelled", "timed out")
+_NOT_BY_RANKS = words_that(lambda word: word.ends_ranks)
 """Ranks that died then did so because of it."""
 _BY_ALL_RANKS = ("standstill", "stuck")
 """Reasons that no single rank gave; those that died were ended because of it."""
 _PLAIN = {
-    "configuring": "its nodes are being made ready",
-    "suspended": "Slurm has suspended its job; it continues when the job is resumed",
-    "cancelled": "somebody has cancelled it",
     "interrupted": "it was asked to end",
     "unknown": "its files do not tell whether it waits or has ended",
-    "ending": "its job is ending just now; ask again in a moment",
+    **{name: word.meaning for name, word in WORDS.items() if word.meaning},
 }
 
 
@@ -71,7 +64,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
         if attempt:
             yield from _last_attempt(attempt)
         return
-    words = slurm_words(paths, attempt) if name in ("failed", *_SLURM_ADVICE) else []
+    words = slurm_words(paths, attempt) if name in ("failed", *_BY_SLURM) else []
     if attempt and found and name not in _NOT_BY_RANKS and state["reason"] not in _BY_ALL_RANKS:
         yield from _first(attempt, found)
         if name in ("finished", "running"):
@@ -79,7 +72,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
     else:
         yield from _without_failure(paths, state, words)
     yield from _so_far(paths, state)
-    if name in ("failed", "interrupted", "cancelled", *_SLURM_ADVICE):
+    if name in ("failed", "interrupted", CANCELLED.name, *_BY_SLURM):
         yield from _slurms_verdict(state, jobs, words)
         yield f"resume from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.typed}"
 
@@ -98,9 +91,9 @@ def _so_far(paths: RunPaths, state: Mapping[str, Any]) -> Iterator[str]:
 def _without_failure(paths: RunPaths, state: Mapping[str, Any], words: Sequence[str]) -> Iterator[str]:
     """What is known where no rank failed, or ranks failed because of something else."""
     name, message = state["state"], state["message"] or ""
-    if name in _SLURM_ADVICE:
+    if name in _BY_SLURM:
         yield message or name
-        yield f"what to do: {_SLURM_ADVICE[name]}"
+        yield f"what to do: {WORDS[name].advice}"
     elif name in _PLAIN:
         yield message or _PLAIN[name]
     elif name != "failed":

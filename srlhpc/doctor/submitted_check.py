@@ -99,7 +99,7 @@ class SubmittedCheck:
                 return JobReport("lost", self._id, reason=str(error).splitlines()[0])
             if state is None or not state.is_active:
                 break
-            if not runs and state.state not in ("PENDING", "CONFIGURING"):
+            if not runs and state.has_begun:
                 runs, deadline = True, time.monotonic() + _RUN_SECONDS
             if time.monotonic() > deadline:
                 return JobReport("overdue" if runs else "waits", self._id, state.reason, requeue=requeue)

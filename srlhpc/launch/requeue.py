@@ -13,6 +13,7 @@ from srlhpc.launch.signals import JobSignals
 from srlhpc.runs.outcome import Outcome
 from srlhpc.slurm.commands import SlurmSilent, run_slurm
 from srlhpc.slurm.jobs import component_states
+from srlhpc.slurm.states import RUNNING
 from srlhpc.specs.cluster import ClusterProfile
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ def requeue(
         states = _patiently(lambda: ask(job), signals, sleep)
     except ClusterError as error:
         return Outcome("failed", "requeue", f"job {job} was not requeued: {error}")
-    if signals.terminated_at is not None or set(states) != {"RUNNING"}:
+    if signals.terminated_at is not None or set(states) != {RUNNING}:
         # Requeueing a job that was just cancelled would revive it.
         return Outcome("interrupted", "terminated", f"not requeued: job {job} is {'/'.join(states) or 'gone'}")
     try:

@@ -21,6 +21,7 @@ from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.runs.slurm_output import out_of_memory, slurm_words
 from srlhpc.slurm.jobs import SlurmJobs
 from srlhpc.slurm.state import Ending, slurm_state
+from srlhpc.slurm.states import OUT_OF_MEMORY
 
 _COUNTERS = ("steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds")
 _MEASURES = ("return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max")
@@ -155,7 +156,7 @@ def _ending(
         extended, cancelled = _extended(paths, attempt, end), cancelled_jobs(paths)
         ending = slurm_state(ids, started, end, renewed, jobs, extended=extended, cancelled=cancelled)
         if ending.state == "failed" and (words := out_of_memory(slurm_words(paths, attempt))):
-            return "out of memory", None, f"{words}; {ending.message}"
+            return OUT_OF_MEMORY.name, None, f"{words}; {ending.message}"
         return ending.state, ending.reason, _with_last_words(paths, ending)
     if holder and holder.is_alive():
         return "running", None, None

@@ -8,23 +8,11 @@ from dataclasses import dataclass, replace
 
 from srlhpc.errors import ClusterError
 from srlhpc.slurm.commands import NoSlurm, SlurmRefused, run_slurm
+from srlhpc.slurm.states import RUNNING, state_of
 from srlhpc.slurm.time_limit import slurm_minutes
 
 _FIELDS = "%i|%T|%r|%L|%N|%S"
 _ACCOUNT = "JobID,State,ExitCode,Reason,NodeList"
-_ENDED = {
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "REVOKED",
-    "TIMEOUT",
-}
-_WAITING = {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"}
 _NO_WORDS = ("", "None", "N/A", "None assigned", "(null)", "Unknown")
 
 
@@ -46,26 +34,34 @@ class JobState:
 
     @property
     def is_active(self) -> bool:
-        return self.state not in _ENDED
+        return not state_of(self.state).has_ended
 
     @property
     def waits(self) -> bool:
-        return self.state in _WAITING
+        return state_of(self.state).waits
 
     @property
     def is_held(self) -> bool:
         """Whether it waits until somebody releases it."""
-        return self.state in ("REQUEUE_HOLD", "SPECIAL_EXIT") or (
-            self.state == "PENDING" and ("Held" in self.reason or "held" in self.reason)
-        )
+        row = state_of(self.state)
+        return row.is_held or (row.waits and ("Held" in self.reason or "held" in self.reason))
+
+    @property
+    def runs(self) -> bool:
+        return self.state == RUNNING
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its ranks may have been started."""
+        row = state_of(self.state)
+        return row.has_ranks or row.has_ended
 
     @property
     def verdict(self) -> str:
         """`job 17: FAILED, exit code 0:9, NonZeroExitCode, on cpu1`."""
         parts = [f"job {self.id}: {self.state}"]
         parts += [f"exit code {self.exit_code}"] if self.exit_code not in ("", "0:0") else []
-        # Of a cancelled job it is why it waited before.
-        parts += [self.reason] if self.reason and self.state != "CANCELLED" else []
+        parts += [self.reason] if self.reason and state_of(self.state).has_reason else []
         parts += [f"on {self.nodes}"] if self.nodes else []
         return ", ".join(parts)
 
@@ -167,7 +163,7 @@ def has_lost_components(job: str, components: int) -> bool:
         states = component_states(job)
     except ClusterError:
         return False
-    return len(states) < components or set(states) != {"RUNNING"}
+    return len(states) < components or set(states) != {RUNNING}
 
 
 def limit_minutes(job: str) -> int | None:

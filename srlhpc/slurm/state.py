@@ -7,18 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from srlhpc.slurm.jobs import JobState, SlurmJobs
+from srlhpc.slurm.states import CANCELLED, COMPLETED, PREEMPTED, TIMED_OUT, state_of
 
-_VERDICTS = {
-    "CANCELLED": "cancelled",
-    "TIMEOUT": "timed out",
-    "DEADLINE": "timed out",
-    "NODE_FAIL": "node failed",
-    "BOOT_FAIL": "node failed",
-    "OUT_OF_MEMORY": "out of memory",
-    "PREEMPTED": "preempted",
-}
-_BY_REASON = {"cancelled": "cancelled", "time_limit": "timed out", "preemption": "preempted"}
-_NAMES = {"CONFIGURING": "configuring", "COMPLETING": "ending", "SUSPENDED": "suspended", "STOPPED": "suspended"}
+_BY_REASON = {"cancelled": CANCELLED.name, "time_limit": TIMED_OUT.name, "preemption": PREEMPTED.name}
 RENEWED_SECONDS = 60.0
 """A lease that was renewed so lately means that the foreman works, even if Slurm is silent."""
 
@@ -63,7 +54,7 @@ def slurm_state(
     job = str((attempt or {}).get("job") or ids[-1])
     if jobs.warning is not None:
         return _without_slurm(written, renewed)
-    if extended and job != ids[-1] and (ended := jobs.ended(ids[-1])) and ended.state != "COMPLETED":
+    if extended and job != ids[-1] and (ended := jobs.ended(ids[-1])) and ended.state != COMPLETED:
         # What that end says is of an earlier job.
         return _verdict(ended, ids[-1], None, None, was_cancelled=ids[-1] in cancelled)
     if written and (written.state != "interrupted" or written.reason == "cancelled"):
@@ -76,8 +67,8 @@ def slurm_state(
 def _active(active: Sequence[JobState], attempt: Mapping[str, Any] | None, written: Ending | None) -> Ending:
     """A job runs or waits."""
     job = next((state for state in active if not state.waits), active[0])
-    if job.state in _NAMES:
-        return Ending(_NAMES[job.state], job.reason or None, None)
+    if word := state_of(job.state).word:
+        return Ending(word.name, job.reason or None, None)
     if not job.waits:
         return Ending("running", None, None)
     if job.is_held:
@@ -86,7 +77,7 @@ def _active(active: Sequence[JobState], attempt: Mapping[str, Any] | None, writt
         return Ending("pending", job.reason or None, None)
     why = written.reason if written else None
     return Ending(
-        "preempted" if why == "preemption" else "requeued", job.reason or None, written.message if written else None
+        PREEMPTED.name if why == "preemption" else "requeued", job.reason or None, written.message if written else None
     )
 
 
@@ -111,10 +102,10 @@ def _verdict(
     was_cancelled: bool,
 ) -> Ending:
     """The job is gone; its foreman has not said why, or not whether it was to go on."""
-    word = job.state if job else "CANCELLED" if was_cancelled else ""
-    if word in _VERDICTS:
+    word = state_of(job.state).word if job else CANCELLED if was_cancelled else None
+    if word is not None:
         verdict = job.verdict if job else f"job {number}: cancelled while it waited"
-        return Ending(_VERDICTS[word], None, "; ".join(filter(None, (verdict, written.message if written else None))))
+        return Ending(word.name, None, "; ".join(filter(None, (verdict, written.message if written else None))))
     if written:
         return _by_reason(written)
     what = "everything was killed, the foreman included" if attempt else "it ended before its first attempt"
