@@ -3,14 +3,83 @@
 from __future__ import annotations
 
 import difflib
+from typing import ClassVar, NamedTuple
 
 
-class UserError(ValueError):
+class FailureKind(NamedTuple):
+    """What a run has failed of."""
+
+    name: str
+    advice: str
+    """What to do about it."""
+    comes_again: bool = False
+    """Whether it would happen again at once, so that no restart helps."""
+    is_of_all: bool = False
+    """Whether no single rank is the cause: ranks that died were ended because of it."""
+
+
+_KINDS = (
+    FailureKind("environment", "The environment raised this; put it right there."),
+    FailureKind(
+        "diverged", "Lower the learning rate, or clip gradients and rewards. The last good checkpoint was kept."
+    ),
+    FailureKind("user", "Put it right in the job file.", comes_again=True),
+    FailureKind(
+        "world",
+        "Set srun_mpi in the cluster profile to that plugin (`srun --mpi=list` names those there are), or mpi.",
+        comes_again=True,
+    ),
+    FailureKind(
+        "difference",
+        "Give all nodes the same installation, then resume; `srlhpc doctor --cluster NAME` compares nodes.",
+        comes_again=True,
+    ),
+    FailureKind(
+        "gpu", "Leave the node out or ask for fewer GPUs, then resume with `--cluster NAME`.", comes_again=True
+    ),
+    FailureKind("cluster", "The logs of all ranks have more; if it happens again, check the machine."),
+    FailureKind(
+        "standstill",
+        "Roles waited for each other, which must not be: resume, and report it with the logs of all ranks.",
+        is_of_all=True,
+    ),
+    FailureKind(
+        "stuck",
+        "The logs of the ranks that are named show what they were doing; resume from the last checkpoint.",
+        is_of_all=True,
+    ),
+)
+FAILURE_KINDS = {kind.name: kind for kind in _KINDS}
+OTHER = FailureKind("exception", "The rank's log has more.")
+
+
+class KnownError(Exception):
+    """Base of the exceptions that say what kind of failure they are."""
+
+    kind: ClassVar[str]
+    """A name in `FAILURE_KINDS`."""
+
+
+class UserError(KnownError, ValueError):
     """Something that the user can put right; shown without a traceback, exit code 2."""
 
+    kind = "user"
 
-class ClusterError(RuntimeError):
+
+class ClusterError(KnownError, RuntimeError):
     """Something that the cluster did or refused; shown without a traceback, exit code 3."""
+
+    kind = "cluster"
+
+
+def kind_named(name: str) -> FailureKind:
+    """The kind that a rank wrote down."""
+    return FAILURE_KINDS.get(name, OTHER)
+
+
+def kind_of(error: BaseException) -> str:
+    """One word for `why`, the coordinator and the foreman."""
+    return error.kind if isinstance(error, KnownError) else OTHER.name
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -1,19 +1,59 @@
-"""Wording that messages share."""
+"""Exceptions say what kind of failure they are; advice and what follows from it stand with the kind."""
 
-from __future__ import annotations
+import ast
+from pathlib import Path
 
-from srlhpc.errors import counted, did_you_mean
+import pytest
+
+from srlhpc.algorithms.algorithm import DivergedError
+from srlhpc.comm.mpi.world import DifferenceError, WorldSizeError
+from srlhpc.data.forgiving import FileSystemLostError
+from srlhpc.errors import FAILURE_KINDS, ClusterError, KnownError, UserError, kind_named, kind_of
+from srlhpc.ranks.gpu_binding import GpuError
+from srlhpc.roles.acting.actor import StepError
+from srlhpc.roles.stillness import StandstillError
+
+ROOT = Path(__file__).parents[1] / "srlhpc"
 
 
-def test_a_number_with_its_noun() -> None:
-    assert [counted(number, "rank") for number in (0, 1, 2, 12_345)] == ["0 ranks", "1 rank", "2 ranks", "12,345 ranks"]
-    assert [counted(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (UserError, "user"),
+        (ClusterError, "cluster"),
+        (FileSystemLostError, "cluster"),
+        (WorldSizeError, "world"),
+        (DifferenceError, "difference"),
+        (GpuError, "gpu"),
+        (StepError, "environment"),
+        (DivergedError, "diverged"),
+        (StandstillError, "standstill"),
+    ],
+)
+def test_exception_says_its_kind(error: type[KnownError], kind: str) -> None:
+    assert kind_of(error("x")) == kind
+    assert kind in FAILURE_KINDS
 
 
-def test_nearest_known_word_is_suggested() -> None:
-    assert did_you_mean("rank", ["ring", "ranks"]) == "; did you mean 'ranks'?"
+def test_exception_of_somebody_else_is_of_no_kind() -> None:
+    class Foreign(RuntimeError):
+        kind = "user"
+
+    assert kind_of(Foreign()) == "exception"
+    assert kind_named("exception").advice == kind_named("").advice == "The rank's log has more."
 
 
-def test_all_known_words_are_listed_where_none_is_near() -> None:
-    assert did_you_mean("xyz", ["ring", "ranks"]) == "; known are: ranks, ring"
-    assert did_you_mean("xyz", []) == ""
+def test_no_exception_is_recognised_by_the_name_of_its_class() -> None:
+    names = {
+        node.name
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+    }
+    found = {
+        (path.name, node.value)
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert not found, f"{found}: give the class a kind (srlhpc/errors.py)"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, OBSERVATION, OUTPUT, STATE
+from srlhpc.errors import KnownError
 
 
 @dataclass
@@ -141,8 +142,10 @@ class Context:
     """Seed of this trainer; together with the version it gives all randomness of an update."""
 
 
-class DivergedError(RuntimeError):
+class DivergedError(KnownError, RuntimeError):
     """The loss or a gradient is not a number; the parameters are those before the update."""
+
+    kind = "diverged"
 
 
 class Algorithm(ABC):

@@ -9,9 +9,9 @@ import click
 
 from srlhpc.cli.options import open_run, root_option
 from srlhpc.data.atomic import read_json
-from srlhpc.errors import ClusterError
+from srlhpc.errors import ClusterError, kind_named
 from srlhpc.runs.batch_output import BatchWords
-from srlhpc.runs.failures import Failure, advice_for_kind, failures
+from srlhpc.runs.failures import Failure, failures
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.runs.slurm_output import slurm_words
 from srlhpc.runs.state import SAID_BY_STATE, job_ids, last_words, run_state, silent_ranks
@@ -29,8 +29,6 @@ _FOR_NODES = ("", "Resources", "Priority", "Nodes required for job are DOWN", "R
 """Slurm's reasons of a job that waits for nodes; it gives parts of a heterogeneous job none for long."""
 _NOT_BY_RANKS = words_that(lambda word: word.ends_ranks)
 """Ranks that died then did so because of it."""
-_BY_ALL_RANKS = ("standstill", "stuck")
-"""Reasons that no single rank gave; those that died were ended because of it."""
 _PLAIN = {
     "interrupted": "it was asked to end",
     "unknown": "its files do not tell whether it waits or has ended",
@@ -65,7 +63,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
             yield from _last_attempt(attempt)
         return
     words = slurm_words(paths, attempt) if name in ("failed", *_BY_SLURM) else []
-    if attempt and found and name not in _NOT_BY_RANKS and state["reason"] not in _BY_ALL_RANKS:
+    if attempt and found and name not in _NOT_BY_RANKS and not kind_named(state["reason"]).is_of_all:
         yield from _first(attempt, found)
         if name in ("finished", "running"):
             yield "the other ranks continued without it"
@@ -98,9 +96,9 @@ def _without_failure(paths: RunPaths, state: Mapping[str, Any], words: Sequence[
         yield message or _PLAIN[name]
     elif name != "failed":
         yield "nothing failed" + (" in this attempt" if name == "running" else "")
-    elif state["reason"] in _BY_ALL_RANKS:
+    elif kind_named(state["reason"]).is_of_all:
         yield message
-        yield f"what to do: {advice_for_kind(state['reason'])}"
+        yield f"what to do: {kind_named(state['reason']).advice}"
     elif state["reason"] == "checkpoint":
         yield message
         yield "what to do: make room there (or name checkpoint_spare in the cluster profile), then resume"

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from srlhpc.errors import kind_named
 from srlhpc.runs.outcome import Outcome
 
 Decision = Literal["end", "restart", "requeue"]
 
-_HOPELESS = ("user", "world", "difference", "gpu")
-"""Kinds of failure that come again at once: a mistake in the job file, an MPI that srun cannot start, nodes with other
-installations, nodes with too few GPUs."""
 _NOT_BY_RESTARTS = ("checkpoint", "removed", "lease")
 """Reasons that no rank has caused: the end has no checkpoint, the run's folder is gone, or somebody else runs it."""
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -45,8 +43,8 @@ def decide(now: AttemptEnd) -> Decision:
     if now.outcome.state == "finished" or now.terminated or now.outcome.reason in ("removed", "lease"):
         return "end"
     if now.warned:
-        return "requeue" if now.may_requeue and now.kind not in _HOPELESS else "end"
-    if now.outcome.state == "interrupted" or now.kind in _HOPELESS or now.outcome.reason in _NOT_BY_RESTARTS:
+        return "requeue" if now.may_requeue and not kind_named(now.kind).comes_again else "end"
+    if now.outcome.state == "interrupted" or kind_named(now.kind).comes_again or now.outcome.reason in _NOT_BY_RESTARTS:
         return "end"
     if is_endless(now):
         return "end"

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from srlhpc.data.atomic import read_json
-from srlhpc.errors import UserError
+from srlhpc.errors import UserError, kind_of
 from srlhpc.launch.signals import Signals
 from srlhpc.runs.checkpoints import last_checkpoint
 from srlhpc.runs.lease import Lease, in_use
@@ -23,9 +23,6 @@ from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.runs.processes import ATTEMPT_VARIABLE, kill_processes_of
 from srlhpc.runs.progress import ProgressLine, progress_text
 from srlhpc.specs.child_processes import children
-
-_KINDS = {"StepError": "environment", "DivergedError": "diverged", "UserError": "user", "StandstillError": "standstill"}
-"""Exceptions that have a kind of their own."""
 
 
 class SerialForeman:
@@ -90,7 +87,7 @@ class SerialForeman:
     def _failed(self, error: BaseException) -> Outcome:
         """Records the exception, as a rank does."""
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        kind = _KINDS.get(type(error).__name__, "exception")
+        kind = kind_of(error)
         content = {"rank": 0, "role": "serial", "index": 0, "label": "serial", "host": socket.gethostname()}
         content |= {"pid": os.getpid(), "time": time.time(), "kind": kind, "message": message}
         try:

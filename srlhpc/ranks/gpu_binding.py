@@ -24,6 +24,8 @@ _NOTHING = ("", "-1", "NoDevFiles")
 class GpuError(ClusterError):
     """The node gives fewer GPUs than planned."""
 
+    kind = "gpu"
+
 
 def device_files(folder: Path = Path("/dev")) -> int:
     """GPUs that have a device file here: NVIDIA's one each, AMD's a render node each beside /dev/kfd."""

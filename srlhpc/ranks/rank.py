@@ -21,10 +21,8 @@ from srlhpc.comm.death_watch import DeathWatch
 from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.mpi.deaths import watch_deaths
 from srlhpc.comm.mpi.world import (
-    DifferenceError,
     MpiTransport,
     MpiWorld,
-    WorldSizeError,
     abort,
     finalize_or_exit,
     join_world,
@@ -33,7 +31,7 @@ from srlhpc.comm.mpi.world import (
 from srlhpc.comm.node.links import share_links
 from srlhpc.comm.transport import RankTransport
 from srlhpc.data.atomic import read_json
-from srlhpc.errors import ClusterError, UserError
+from srlhpc.errors import ClusterError, UserError, kind_of
 from srlhpc.plan.layouts import digest
 from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.plan.seeds import seed_of
@@ -42,7 +40,7 @@ from srlhpc.ranks.building import build_roles
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.coordinator import build_coordinator, build_reporter, library_versions
 from srlhpc.ranks.global_generators import seed_generators
-from srlhpc.ranks.gpu_binding import GpuError, bind, device_files, gpus_of_rank, visible_gpus
+from srlhpc.ranks.gpu_binding import bind, device_files, gpus_of_rank, visible_gpus
 from srlhpc.ranks.guarded_signals import Handler, guarded
 from srlhpc.ranks.guarded_signals import restore as restore_signals
 from srlhpc.ranks.inputs import read_plan, read_restored
@@ -215,7 +213,7 @@ def _write_failure(here: RankPlan, attempt: AttemptPaths, error: BaseException) 
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "time": time.time(),
-        "kind": failure_kind(error),
+        "kind": kind_of(error),
         "message": str(error) if isinstance(error, (UserError, ClusterError, StepError)) else _one_line(error),
         "traceback": text,
     }
@@ -225,24 +223,6 @@ def _write_failure(here: RankPlan, attempt: AttemptPaths, error: BaseException) 
     with suppress(OSError):
         sys.stderr.write(text)
         sys.stderr.flush()
-
-
-def failure_kind(error: BaseException) -> str:
-    """One word for `why` and the coordinator."""
-    match error:
-        case StepError():
-            return "environment"
-        case UserError():
-            return "user"
-        case WorldSizeError():
-            return "world"
-        case DifferenceError():
-            return "difference"
-        case GpuError():
-            return "gpu"
-        case ClusterError():
-            return "cluster"
-    return "diverged" if type(error).__name__ == "DivergedError" else "exception"
 
 
 def _one_line(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from srlhpc.errors import counted
+from srlhpc.errors import KnownError, counted
 from srlhpc.roles.coordinating.liveness import RankRecord
 from srlhpc.roles.role import Role
 
@@ -38,8 +38,10 @@ _LONGEST_GAP_SECONDS = 1.0
 _SHOWN = 8
 
 
-class StandstillError(RuntimeError):
+class StandstillError(KnownError, RuntimeError):
     """Roles wait for each other."""
+
+    kind = "standstill"
 
 
 class Stillness:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from srlhpc.data.atomic import read_json
 from srlhpc.data.forgiving import Forgiving
+from srlhpc.errors import kind_named
 from srlhpc.plan.roles import role_of
 from srlhpc.runs.paths import AttemptPaths
 from srlhpc.runs.slurm_output import tail
@@ -114,14 +115,16 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
             float(content.get("time", 0.0)),
             f"failed: {_one_line(str(content.get('message', '')))}",
             str(content.get("traceback") or ""),
-            advice_for_kind(str(content.get("kind", ""))),
+            kind_named(str(content.get("kind", ""))).advice,
         )
     ended = (read_ends(attempt) if ends is None else ends).values()
     foreign = None if found else foreign_launcher(attempt, ended)
     for end in ended:
         if not end.is_clean and end.rank not in found:
             label = labels.get(end.rank, "rank")
-            message, advice = (end.text, _advice(end.code)) if foreign is None else (foreign, advice_for_kind("world"))
+            message, advice = (
+                (end.text, _advice(end.code)) if foreign is None else (foreign, kind_named("world").advice)
+            )
             found[end.rank] = Failure(
                 end.rank, label, role_of(label), hosts.get(end.rank, ""), end.time, message, "", advice
             )
@@ -195,21 +198,3 @@ def _advice(code: int) -> str:
         case 143:
             return "SIGTERM comes from a person or a batch system that ends the job."
     return "The rank's log has the reason."
-
-
-_ADVICE_BY_KIND = {
-    "environment": "The environment raised this; put it right there.",
-    "diverged": "Lower the learning rate, or clip gradients and rewards. The last good checkpoint was kept.",
-    "user": "Put it right in the job file.",
-    "world": "Set srun_mpi in the cluster profile to that plugin (`srun --mpi=list` names those there are), or mpi.",
-    "difference": "Give all nodes the same installation, then resume; `srlhpc doctor --cluster NAME` compares nodes.",
-    "gpu": "Leave the node out or ask for fewer GPUs, then resume with `--cluster NAME`.",
-    "cluster": "The logs of all ranks have more; if it happens again, check the machine.",
-    "standstill": "Roles waited for each other, which must not be: resume, and report it with the logs of all ranks.",
-    "stuck": "The logs of the ranks that are named show what they were doing; resume from the last checkpoint.",
-}
-
-
-def advice_for_kind(kind: str) -> str:
-    """What to do about a failure of a kind that a rank wrote."""
-    return _ADVICE_BY_KIND.get(kind, "The rank's log has more.")

@@ -45,9 +45,13 @@ RENDEZVOUS_TAG = _STREAM_LIMIT - 1
 class WorldSizeError(ClusterError):
     """MPI started another number of ranks than planned: the launcher and this MPI do not fit together."""
 
+    kind = "world"
+
 
 class DifferenceError(ClusterError):
     """Ranks were started from different specs or installations."""
+
+    kind = "difference"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
 from srlhpc.environment import Episode
+from srlhpc.errors import KnownError
 from srlhpc.roles.acting.closing import close, raised
 from srlhpc.roles.acting.group import Group
 from srlhpc.roles.role import Role
@@ -31,8 +32,10 @@ MANY_EPISODES = 200
 """Episodes that are reported at once, lest they pile up."""
 
 
-class StepError(RuntimeError):
+class StepError(KnownError, RuntimeError):
     """An environment raised an exception."""
+
+    kind = "environment"
 
 
 class Actor(Role):
