@@ -35,8 +35,8 @@ def measured_in_world(module: str, ranks: int, case: Mapping[str, Any], *, limit
         (attempt.folder / "case.json").write_text(json.dumps(case))
         script = attempt.folder / "rank.sh"
         script.write_text(f"trap '' USR1\nexec {shlex.join([sys.executable, '-m', module, name, str(ranks)])}\n")
-        said = attempt.folder / "output"
-        process = start_mpiexec(attempt, ranks, script, said)
+        output = attempt.folder / "output"
+        process = start_mpiexec(attempt, ranks, script, output)
         try:
             process.wait(limit_seconds)
         except subprocess.TimeoutExpired:
@@ -47,8 +47,8 @@ def measured_in_world(module: str, ranks: int, case: Mapping[str, Any], *, limit
             kill_processes_of(attempt.folder)
         result = attempt.folder / "result.json"
         if not result.exists():
-            text = said.read_text(errors="replace").strip()[-2000:]
+            text = output.read_text(errors="replace").strip()[-2000:]
             raise ClusterError(
-                f"{module} gave no result within {limit_seconds:.0f} s on {ranks} ranks. It said: {text}"
+                f"{module} gave no result within {limit_seconds:.0f} s on {ranks} ranks. It printed: {text}"
             )
         return json.loads(result.read_text())

@@ -10,11 +10,11 @@ import click
 from srlhpc.cli.options import open_run, root_option
 from srlhpc.data.atomic import read_json
 from srlhpc.errors import ClusterError, kind_named
-from srlhpc.runs.batch_output import BatchWords
+from srlhpc.runs.batch_output import BatchOutput
 from srlhpc.runs.failures import Failure, failures
 from srlhpc.runs.paths import AttemptPaths, RunPaths
-from srlhpc.runs.slurm_output import slurm_words
-from srlhpc.runs.state import SAID_BY_STATE, job_ids, last_words, run_state, silent_ranks
+from srlhpc.runs.slurm_output import slurm_output
+from srlhpc.runs.state import SAID_BY_STATE, job_ids, last_output, run_state, silent_ranks
 from srlhpc.slurm.jobs import JobState, SlurmJobs
 from srlhpc.slurm.pending_reasons import explained
 from srlhpc.slurm.states import CANCELLED, WORDS, words_that
@@ -62,7 +62,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
         if attempt:
             yield from _last_attempt(attempt)
         return
-    words = slurm_words(paths, attempt) if name in ("failed", *_BY_SLURM) else []
+    words = slurm_output(paths, attempt) if name in ("failed", *_BY_SLURM) else []
     if attempt and found and name not in _NOT_BY_RANKS and not kind_named(state["reason"]).is_of_all:
         yield from _first(attempt, found)
         if name in ("finished", "running"):
@@ -105,7 +105,7 @@ def _without_failure(paths: RunPaths, state: Mapping[str, Any], words: Sequence[
     elif state["reason"] == "killed" and not state["slurm_job"] and _is_serial(paths):
         yield from _serial_killed(message)
     elif state["reason"] == "killed":
-        yield from _killed(message, words, last_words(paths, state["slurm_job"]) if state["slurm_job"] else None)
+        yield from _killed(message, words, last_output(paths, state["slurm_job"]) if state["slurm_job"] else None)
     else:
         yield message
 
@@ -194,7 +194,7 @@ def _end_of_log(attempt: AttemptPaths, failure: Failure) -> list[str]:
     return text.rstrip().splitlines()[-_LOG_LINES:]
 
 
-def _killed(message: str, words: Sequence[str], said: BatchWords | None) -> Iterator[str]:
+def _killed(message: str, words: Sequence[str], said: BatchOutput | None) -> Iterator[str]:
     """A job, or all processes of a local run, ended without a word in the run's files."""
     yield message
     if said is not None:

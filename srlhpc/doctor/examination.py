@@ -106,7 +106,7 @@ def _two_ranks(root: Path, folder: FolderFacts) -> Iterator[Finding]:
             ranks = []
         else:
             hung = any(rank.stage != "done" and rank.exit_code is None and not rank.error for rank in ranks)
-            yield mpi_rules.mpi_finding(ranks, plugin=None, timed_out=hung, launcher_words=words)
+            yield mpi_rules.mpi_finding(ranks, plugin=None, timed_out=hung, launcher_output=words)
             later = (
                 mpi_rules.later_finding(ranks, timed_out=hung),
                 mpi_rules.sum_finding(ranks),

@@ -42,7 +42,7 @@ def job_findings(
         report.ranks,
         plugin=str(batch["plugin"]),
         timed_out=timed_out,
-        launcher_words=report.srun_words,
+        launcher_output=report.srun_output,
         first_try=str(batch.get("first_try", "")),
     )
     later = (
@@ -97,7 +97,7 @@ def job_trouble(report: JobReport, job: CheckJob, folder: str, wait_seconds: flo
 
 def _without_batch(report: JobReport, job: CheckJob, folder: str) -> Finding:
     """The batch script ended before it could write anything down."""
-    python, words = job.cluster.interpreter, report.batch_words
+    python, words = job.cluster.interpreter, report.batch_output
     state = f" ({report.state})" if report.state else ""
     if is_missing(python, words):
         return fault("Python", f"{python} does not run on the nodes: {words}", "correct `python` in the profile")

@@ -43,7 +43,7 @@ def mpi_finding(
     *,
     plugin: str | None,
     timed_out: bool = False,
-    launcher_words: str = "",
+    launcher_output: str = "",
     first_try: str = "",
 ) -> Finding:
     """Whether all ranks became one world.
@@ -52,12 +52,12 @@ def mpi_finding(
         ranks: all of the check.
         plugin: of srun; None: mpiexec started them.
         timed_out: whether they were ended because they took too long.
-        launcher_words: the last that srun or mpiexec said.
+        launcher_output: the last that srun or mpiexec printed.
         first_try: how an earlier start of the same ranks ended; empty if there was none.
     """
     heard = [rank for rank in ranks if rank.stage]
     if not heard:
-        return _silent(ranks, plugin, timed_out, launcher_words)
+        return _silent(ranks, plugin, timed_out, launcher_output)
     library = next((rank.library for rank in heard if rank.library), "")
     how = f"srun --mpi={plugin}" if plugin else "mpiexec"
     if wrong := next((rank for rank in heard if rank.error.startswith("MPI started")), None):
@@ -128,7 +128,7 @@ def sharing_finding(ranks: Sequence[RankReport]) -> Finding | None:
 
 def _silent(ranks: Sequence[RankReport], plugin: str | None, timed_out: bool, words: str) -> Finding:
     """No rank has written a line."""
-    said = words or next((rank.last_words for rank in ranks if rank.last_words), "")
+    said = words or next((rank.last_output for rank in ranks if rank.last_output), "")
     found = f"no rank of {len(ranks)} started" + (" in time" if timed_out else "") + (f": {said}" if said else "")
     if "No module named" in said or "ImportError" in said:
         return fault(MPI, found, "install srlhpc and its packages in the Python environment of the nodes")
@@ -145,8 +145,10 @@ def _end(rank: RankReport, timed_out: bool) -> str:
     if rank.exit_code is not None and rank.exit_code > 128:
         return f"was ended by {_signal(rank.exit_code - 128)} {where}"
     if rank.exit_code:
-        return f"ended with status {rank.exit_code} {where}" + (f": {rank.last_words}" if rank.last_words else "")
-    return f"hung {where}" if timed_out else f"was ended {where}" + (f": {rank.last_words}" if rank.last_words else "")
+        return f"ended with status {rank.exit_code} {where}" + (f": {rank.last_output}" if rank.last_output else "")
+    return (
+        f"hung {where}" if timed_out else f"was ended {where}" + (f": {rank.last_output}" if rank.last_output else "")
+    )
 
 
 def _signal(number: int) -> str:
@@ -157,7 +159,7 @@ def _signal(number: int) -> str:
 
 
 def _remedy(rank: RankReport, library: str, plugin: str | None, timed_out: bool) -> str:
-    if ADDRESSES in rank.last_words:
+    if ADDRESSES in rank.last_output:
         return _SHORT_ADDRESSES
     needed = fitting_plugin(library)
     if plugin and needed and not plugin.startswith(needed):

@@ -110,7 +110,7 @@ class RankReport:
     error: str = ""
     exit_code: int | None = None
     """None: it was not seen to end. 128 + N for signal N."""
-    last_words: str = ""
+    last_output: str = ""
     """The last line of its log."""
     host: Mapping[str, Any] = field(default_factory=dict)
     """`machine.machine_facts` of its node."""
@@ -148,7 +148,7 @@ def read_reports(work: WorkFolder) -> list[RankReport]:
             RankReport(
                 rank,
                 exit_code=_exit_code(work.attempt, rank.rank),
-                last_words=last_line(work.attempt.log(rank.rank, rank.label)),
+                last_output=last_line(work.attempt.log(rank.rank, rank.label)),
                 **content,
             )
         )

@@ -23,7 +23,7 @@ class SlurmFacts:
     partitions: Mapping[str, Mapping[str, str]]
     """Settings by partition."""
     accounting_error: str = ""
-    """What `sacct` said; empty if it answers."""
+    """What `sacct` printed; empty if it answers."""
 
 
 def read_slurm() -> SlurmFacts:
@@ -51,13 +51,13 @@ def parse_partitions(text: str) -> dict[str, dict[str, str]]:
 def _ping() -> None:
     """A controller that is stopped or cut off would keep every other command waiting for much longer."""
     try:
-        said = run_slurm(["scontrol", "ping"], timeout=_PING_SECONDS).stdout
+        output = run_slurm(["scontrol", "ping"], timeout=_PING_SECONDS).stdout
     except NoSlurm:
         raise
     except (SlurmSilent, SlurmRefused) as error:
         raise SlurmSilent(f"does not answer: {_words(str(error)).partition(';')[0]}") from None
-    if " UP" not in said:
-        raise SlurmSilent(f"does not answer: {_words(said)}")
+    if " UP" not in output:
+        raise SlurmSilent(f"does not answer: {_words(output)}")
 
 
 def _words(text: str) -> str:

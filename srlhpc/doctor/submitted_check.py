@@ -41,9 +41,9 @@ class JobReport:
     """Whether Slurm may put it back into the queue; None: not seen."""
     batch: dict[str, Any] | None = None
     """What the batch script wrote down; None if it did not get so far."""
-    batch_words: str = ""
+    batch_output: str = ""
     """The last line that it printed."""
-    srun_words: str = ""
+    srun_output: str = ""
     ranks: tuple[RankReport, ...] = ()
 
 
@@ -76,10 +76,10 @@ class SubmittedCheck:
         script = self._work.slurm / "script.sh"
         script.write_text(batch_text(self._job, self._work))
         try:
-            said = run_slurm(["sbatch", "--parsable", str(script)]).stdout
+            output = run_slurm(["sbatch", "--parsable", str(script)]).stdout
         except SlurmRefused as error:
             return JobReport("refused", reason=str(error))
-        self._id = submitted_id(said)
+        self._id = submitted_id(output)
         nodes = counted(sum(component.nodes for component in self._job.allocation.components), "node")
         ranks = counted(len(self._job.ranks), "rank")
         self._say(f"job {self._id}: {ranks} on {nodes}; it may wait {self._wait:g} s")
@@ -118,15 +118,15 @@ class SubmittedCheck:
             nodes=state.nodes if state else "",
             requeue=requeue,
             batch=batch,
-            batch_words=last_line(logs[0]) if logs else "",
-            srun_words=last_line(self._work.attempt.logs / "srun.log"),
+            batch_output=last_line(logs[0]) if logs else "",
+            srun_output=last_line(self._work.attempt.logs / "srun.log"),
             ranks=tuple(read_reports(self._work)),
         )
 
     def _may_requeue(self) -> bool | None:
         with contextlib.suppress(ClusterError):
-            said = run_slurm(["scontrol", "show", "job", "-o", self._id]).stdout
-            return " Requeue=1 " in said
+            output = run_slurm(["scontrol", "show", "job", "-o", self._id]).stdout
+            return " Requeue=1 " in output
         return None
 
     def _end(self) -> None:

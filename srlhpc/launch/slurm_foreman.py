@@ -32,7 +32,7 @@ from srlhpc.runs.lease import Lease
 from srlhpc.runs.outcome import Outcome, amend_end, summary
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.runs.progress import ProgressLine
-from srlhpc.runs.slurm_output import out_of_memory, slurm_words
+from srlhpc.runs.slurm_output import out_of_memory, slurm_output
 from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.jobs import has_lost_components, limit_minutes
 from srlhpc.slurm.node_order import nodes_of_components, order_warning
@@ -158,7 +158,7 @@ class SlurmForeman:
                 outcome = attempt.run(self._allocation, plugin, self._room)
             except EndedFirst:
                 break
-            if out_of_memory(slurm_words(self._paths, attempt.paths)):
+            if out_of_memory(slurm_output(self._paths, attempt.paths)):
                 standby.forbid()
             # Restarts count no more once training has got further.
             restarts, before = (0 if self._updates() > before else restarts), self._updates()

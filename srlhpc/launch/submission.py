@@ -84,11 +84,11 @@ class ForemanExecutor(SlurmExecutor):
         script = folder / f".submission_{time.time_ns()}.sh"
         script.write_text(self._make_submission_file_text(command, ""))
         try:
-            said = run_slurm(["sbatch", "--parsable", str(script)]).stdout
+            output = run_slurm(["sbatch", "--parsable", str(script)]).stdout
         except ClusterError:
             script.unlink()
             raise
-        job_id = submitted_id(said)
+        job_id = submitted_id(output)
         # A foreman waits for the pickle, which submitit moves to its place after this method.
         try:
             self._record(job_id)
@@ -101,16 +101,16 @@ class ForemanExecutor(SlurmExecutor):
         return job
 
 
-def submitted_id(said: str) -> str:
+def submitted_id(output: str) -> str:
     """The id in what `sbatch --parsable` prints.
 
     Raises:
         ClusterError: it prints something else.
     """
-    last = said.strip().rpartition("\n")[2].partition(";")[0]
+    last = output.strip().rpartition("\n")[2].partition(";")[0]
     if not last.isdecimal():
         raise ClusterError(
-            f"sbatch ended well but gave no job's number; it says: {said.strip()[:200]!r}. Look whether a job is in "
+            f"sbatch ended well but gave no job's number; it says: {output.strip()[:200]!r}. Look whether a job is in "
             "the queue (squeue --me), and correct sbatch in the cluster profile"
         )
     return last
@@ -189,12 +189,12 @@ def start_estimate(text: str, allocation: Allocation) -> str:
     if not slurm_is_here():
         return "not available (no Slurm on this machine)"
     try:
-        said = run_slurm(["sbatch", "--test-only"], text=text).stderr
+        output = run_slurm(["sbatch", "--test-only"], text=text).stderr
     except SlurmRefused:
         raise
     except ClusterError as error:
         return f"not available ({str(error).partition('. ')[0].splitlines()[0]})"
-    lines = [line.removeprefix("sbatch: ").strip() for line in said.splitlines() if " to start at " in line]
+    lines = [line.removeprefix("sbatch: ").strip() for line in output.splitlines() if " to start at " in line]
     nodes = _nodes() if len(allocation.components) > 1 else []
     # Slurm has looked at each part of a heterogeneous job by itself.
     together = [f"not earlier, but all parts start together: the job {outlook(allocation, nodes)}"] if nodes else []
@@ -202,7 +202,7 @@ def start_estimate(text: str, allocation: Allocation) -> str:
 
 
 def _nodes() -> list[NodeState]:
-    """All nodes; none where Slurm does not list them, which is no reason to keep back what it has said."""
+    """All nodes; none where Slurm does not list them, which is no reason to keep back what it has printed."""
     try:
         return list(read_nodes())
     except ClusterError:

@@ -20,7 +20,7 @@ _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 _OF_THE_SCRIPT = re.compile(r"slurm_script: line \d+: ")
 
 
-class BatchWords(NamedTuple):
+class BatchOutput(NamedTuple):
     """The end of a job's output."""
 
     line: str
@@ -30,7 +30,7 @@ class BatchWords(NamedTuple):
     advice: str
 
 
-def batch_words(paths: RunPaths, job: str, python: str) -> BatchWords | None:
+def batch_output(paths: RunPaths, job: str, python: str) -> BatchOutput | None:
     """The last words of a job; None if it wrote none, as after `kill -9`.
 
     Args:
@@ -50,7 +50,7 @@ def batch_words(paths: RunPaths, job: str, python: str) -> BatchWords | None:
         return None
     line = _telling(lines, python)
     shown = [line for line in lines[:-_SHOWN] if line.startswith(FOREMAN)][-_SHOWN:] + lines[-_SHOWN:]
-    return BatchWords(line, tuple(shown), _advice(line, python, paths.folder))
+    return BatchOutput(line, tuple(shown), _advice(line, python, paths.folder))
 
 
 def is_missing(python: str, words: str) -> bool:

@@ -17,7 +17,7 @@ _BEGIN = "starting "
 """The foreman's line at the start of the ranks."""
 
 
-def slurm_words(paths: RunPaths, attempt: AttemptPaths | None) -> list[str]:
+def slurm_output(paths: RunPaths, attempt: AttemptPaths | None) -> list[str]:
     """Lines of Slurm's daemons on the last attempt, in order, each once."""
     lines = tail(attempt.logs / "srun.log").splitlines() if attempt else []
     for file in _newest(paths.slurm_folder):

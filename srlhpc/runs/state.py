@@ -12,13 +12,13 @@ from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.data.server_time import age
 from srlhpc.errors import counted
-from srlhpc.runs.batch_output import BatchWords, batch_words
+from srlhpc.runs.batch_output import BatchOutput, batch_output
 from srlhpc.runs.checkpoints import all_checkpoints
 from srlhpc.runs.crash_loop import crash_loop
 from srlhpc.runs.earlier_jobs import cancelled_jobs, is_after
 from srlhpc.runs.lease import Holder, read_lease
 from srlhpc.runs.paths import AttemptPaths, RunPaths
-from srlhpc.runs.slurm_output import out_of_memory, slurm_words
+from srlhpc.runs.slurm_output import out_of_memory, slurm_output
 from srlhpc.slurm.jobs import SlurmJobs
 from srlhpc.slurm.state import Ending, slurm_state
 from srlhpc.slurm.states import OUT_OF_MEMORY
@@ -125,14 +125,14 @@ def _extended(paths: RunPaths, attempt: AttemptPaths | None, end: Mapping[str, A
     return attempt is not None and end is not None and any(is_after(job, attempt, end) for job in jobs)
 
 
-def last_words(paths: RunPaths, job: str) -> BatchWords | None:
+def last_output(paths: RunPaths, job: str) -> BatchOutput | None:
     """What a job's batch script and foreman wrote at their end."""
     python = ((read_json(paths.slurm) or {}).get("cluster") or {}).get("python")
-    return batch_words(paths, job, python or sys.executable)
+    return batch_output(paths, job, python or sys.executable)
 
 
-def _with_last_words(paths: RunPaths, ending: Ending) -> str | None:
-    words = last_words(paths, ending.speechless_job) if ending.speechless_job else None
+def _with_last_output(paths: RunPaths, ending: Ending) -> str | None:
+    words = last_output(paths, ending.speechless_job) if ending.speechless_job else None
     return ending.message if words is None else f"{ending.message}; its last words: {words.line}"
 
 
@@ -155,9 +155,9 @@ def _ending(
         renewed = time.time() - (age(paths.lease) or 0.0) if holder else 0.0
         extended, cancelled = _extended(paths, attempt, end), cancelled_jobs(paths)
         ending = slurm_state(ids, started, end, renewed, jobs, extended=extended, cancelled=cancelled)
-        if ending.state == "failed" and (words := out_of_memory(slurm_words(paths, attempt))):
+        if ending.state == "failed" and (words := out_of_memory(slurm_output(paths, attempt))):
             return OUT_OF_MEMORY.name, None, f"{words}; {ending.message}"
-        return ending.state, ending.reason, _with_last_words(paths, ending)
+        return ending.state, ending.reason, _with_last_output(paths, ending)
     if holder and holder.is_alive():
         return "running", None, None
     if attempt is None:

@@ -46,7 +46,7 @@ class SlurmSilent(ClusterError):
 
 
 class SlurmRefused(ClusterError):
-    """The command ran and said no; `reason` is what it said."""
+    """The command ran and said no; `reason` is what it printed."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -90,10 +90,10 @@ def run_slurm(
             f"`{command}` had no answer after {timeout:g} s; is Slurm's controller up? Try: sinfo"
         ) from None
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).replace("\n", "\n  ")
-        if any(words in said for words in _SILENCE):
-            raise SlurmSilent(f"Slurm does not answer. `{command}` says:\n  {said}\nTry later, or ask: scontrol ping")
-        raise SlurmRefused(explain(command, said, done.returncode), said)
+        output = (done.stderr.strip() or done.stdout.strip()).replace("\n", "\n  ")
+        if any(words in output for words in _SILENCE):
+            raise SlurmSilent(f"Slurm does not answer. `{command}` says:\n  {output}\nTry later, or ask: scontrol ping")
+        raise SlurmRefused(explain(command, output, done.returncode), output)
     return done
 
 
@@ -105,10 +105,10 @@ def no_slurm(command: str) -> str:
     )
 
 
-def explain(command: str, said: str, status: int) -> str:
+def explain(command: str, output: str, status: int) -> str:
     """Slurm's own words and what to do about them."""
-    remedy = next((remedy for words, remedy in _REMEDIES.items() if re.search(re.escape(words), said, re.I)), None)
-    head = f"`{command}` failed ({status})" + (f":\n  {said}" if said else " without a word")
+    remedy = next((remedy for words, remedy in _REMEDIES.items() if re.search(re.escape(words), output, re.I)), None)
+    head = f"`{command}` failed ({status})" + (f":\n  {output}" if output else " without a word")
     if remedy is None and command.startswith("sbatch"):
         remedy = "correct in the cluster profile (roles, sbatch) what Slurm names here"
     return f"{head}\nWhat to do: {remedy}." if remedy else head

@@ -118,13 +118,13 @@ def queued_jobs(ids: Iterable[str], *, remembered: bool = False) -> dict[str, Jo
     """
     states = ["-t", "all"] if remembered else []
     try:
-        said = run_slurm(["squeue", "-h", *states, "-o", _FIELDS, "-j", ",".join(ids)], timeout=5.0).stdout
+        output = run_slurm(["squeue", "-h", *states, "-o", _FIELDS, "-j", ",".join(ids)], timeout=5.0).stdout
     except SlurmRefused as error:
         # squeue says so when it knows none of the jobs any more.
         if "Invalid job id" in error.reason:
             return {}
         raise
-    return parse_queue(said)
+    return parse_queue(output)
 
 
 def parse_queue(text: str) -> dict[str, JobState]:
@@ -169,10 +169,10 @@ def has_lost_components(job: str, components: int) -> bool:
 def limit_minutes(job: str) -> int | None:
     """A job's time limit as Slurm has it now; None if there is none, or Slurm does not answer."""
     try:
-        said = run_slurm(["squeue", "-h", "-o", "%l", "-j", job], timeout=5.0).stdout.split()
+        output = run_slurm(["squeue", "-h", "-o", "%l", "-j", job], timeout=5.0).stdout.split()
     except ClusterError:
         return None
-    return slurm_minutes(said[0]) if said else None
+    return slurm_minutes(output[0]) if output else None
 
 
 def ended_job(job: str) -> JobState | None:
@@ -189,13 +189,13 @@ def accounted_jobs(ids: Sequence[str]) -> dict[str, JobState]:
     if not ids:
         return {}
     try:
-        said = run_slurm(["sacct", "-n", "-P", "-X", "-j", ",".join(ids), "-o", _ACCOUNT], timeout=10.0).stdout
+        output = run_slurm(["sacct", "-n", "-P", "-X", "-j", ",".join(ids), "-o", _ACCOUNT], timeout=10.0).stdout
     except NoSlurm:
         raise
     except ClusterError:
         # Without accounting the controller is asked.
         return {}
-    return parse_accounting(said)
+    return parse_accounting(output)
 
 
 def parse_accounting(text: str) -> dict[str, JobState]:

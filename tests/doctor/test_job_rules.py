@@ -40,7 +40,7 @@ def test_healthy_job_is_ok_in_every_line(job: CheckJob) -> None:
 
 def test_job_whose_ranks_did_not_start_has_no_findings_on_nodes(job: CheckJob) -> None:
     empty = [replace(report(n), stage="", host={}, mpi={}, clock=(), gpu={}, sums={}, exit_code=None) for n in (0, 1)]
-    became = replace(HEALTHY, ranks=tuple(empty), srun_words="Invalid MPI type 'x'")
+    became = replace(HEALTHY, ranks=tuple(empty), srun_output="Invalid MPI type 'x'")
     levels = {each.what: each.level for each in job_findings(became, job, FOLDER, node(), 30.0)}
     assert levels["MPI"] == "fault"
     assert "Python" not in levels
@@ -63,9 +63,9 @@ def test_waiting_job_is_a_warning_with_the_reason(job: CheckJob) -> None:
         (JobReport("lost", "7", "Slurm does not answer."), "then Slurm does not answer."),
         (JobReport("ended", "7", state="FAILED"), "left nothing in /runs"),
         (JobReport("ended", "7", state="NODE_FAIL"), "job 7 ended (NODE_FAIL)"),
-        (JobReport("ended", "7", batch_words="line 17: /env/python: No such file"), "/env/python does not run"),
-        (JobReport("ended", "7", batch_words="No module named srlhpc"), "runs on the nodes, but No module named"),
-        (JobReport("ended", "7", batch_words="source: x: bad"), "before it could check anything: source: x: bad"),
+        (JobReport("ended", "7", batch_output="line 17: /env/python: No such file"), "/env/python does not run"),
+        (JobReport("ended", "7", batch_output="No module named srlhpc"), "runs on the nodes, but No module named"),
+        (JobReport("ended", "7", batch_output="source: x: bad"), "before it could check anything: source: x: bad"),
         (JobReport("ended", "7", batch={"host": "n1", "error": "no srun plugin is known"}), "no srun plugin is known"),
     ],
 )

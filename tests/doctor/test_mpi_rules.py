@@ -38,7 +38,7 @@ def test_world_of_size_one_under_mpiexec_points_to_two_mpis() -> None:
 
 
 def test_wrong_plugin_names_the_right_one() -> None:
-    found = mpi_finding([lost(0, exit_code=16, last_words="unsupported PMI"), lost(1)], plugin="pmix")
+    found = mpi_finding([lost(0, exit_code=16, last_output="unsupported PMI"), lost(1)], plugin="pmix")
     assert "rank 0 (trainer-default-0) on n1 ended with status 16 in the start of MPI: unsupported PMI" in found.found
     assert found.remedy == "set srun_mpi: pmi2 in the profile"
 
@@ -58,19 +58,19 @@ def test_start_that_hangs_points_to_the_network() -> None:
 
 def test_start_without_reports_quotes_srun() -> None:
     silent = [lost(stage="", host={}, library="")]
-    found = mpi_finding(silent, plugin="pmi7", launcher_words="Invalid MPI type 'pmi7'")
+    found = mpi_finding(silent, plugin="pmi7", launcher_output="Invalid MPI type 'pmi7'")
     assert found.found == "no rank of 1 started: Invalid MPI type 'pmi7'"
     assert "srun --mpi=list" in found.remedy
 
 
 def test_missing_package_of_the_interpreter_is_to_be_installed() -> None:
-    silent = [lost(stage="", host={}, last_words="ModuleNotFoundError: No module named 'mpi4py'")]
+    silent = [lost(stage="", host={}, last_output="ModuleNotFoundError: No module named 'mpi4py'")]
     assert "install srlhpc and its packages" in mpi_finding(silent, plugin="pmi2").remedy
 
 
 def test_broken_exchange_of_addresses_asks_for_shorter_ones() -> None:
     words = "MPIDI_UCX_comm_addr_exchange(159): failed"
-    assert "export UCX_TLS=tcp,posix,self" in mpi_finding([lost(exit_code=15, last_words=words)], plugin="pmi2").remedy
+    assert "export UCX_TLS=tcp,posix,self" in mpi_finding([lost(exit_code=15, last_output=words)], plugin="pmi2").remedy
 
 
 def test_start_that_works_at_the_second_try_is_a_warning() -> None:

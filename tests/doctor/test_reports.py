@@ -21,13 +21,13 @@ def test_dead_rank_has_stage_exit_status_and_last_line(tmp_path: Path) -> None:
     work.attempt.exit(0).write_text("135 17.5\n")
     work.attempt.log(0, "first").write_text("one\ntwo\n\n")
     (rank,) = read_reports(work)
-    assert (rank.stage, rank.exit_code, rank.last_words, rank.rank.gpus) == ("the start of MPI", 135, "two", 0.5)
+    assert (rank.stage, rank.exit_code, rank.last_output, rank.rank.gpus) == ("the start of MPI", 135, "two", 0.5)
     assert rank.has_failed
 
 
 def test_rank_without_a_report_is_empty(tmp_path: Path) -> None:
     (rank,) = read_reports(made(tmp_path))
-    assert (rank.stage, rank.exit_code, rank.last_words, rank.has_failed) == ("", None, "", False)
+    assert (rank.stage, rank.exit_code, rank.last_output, rank.has_failed) == ("", None, "", False)
 
 
 def test_start_that_fails_in_passing_is_tried_again_from_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from srlhpc.launch.submission import foreman_command
-from srlhpc.runs.batch_output import BatchWords, batch_words
+from srlhpc.runs.batch_output import BatchOutput, batch_output
 from srlhpc.runs.paths import RunPaths
 from srlhpc.slurm.allocation import Allocation, Component
 from srlhpc.slurm.sbatch import sbatch_text
@@ -26,7 +26,7 @@ def paths(tmp_path: Path) -> RunPaths:
     return made
 
 
-def run(paths: RunPaths, *, before: str = "", command: str | None = None, **profile: Any) -> BatchWords:
+def run(paths: RunPaths, *, before: str = "", command: str | None = None, **profile: Any) -> BatchOutput:
     """Runs the batch script of a profile; gives its last words as `why` sees them."""
     cluster = ClusterProfile.model_validate(profile)
     command = command or foreman_command(cluster, paths.slurm_folder)
@@ -37,7 +37,7 @@ def run(paths: RunPaths, *, before: str = "", command: str | None = None, **prof
     with open(paths.slurm_folder / "7_0_log.err", "a") as err:
         done = subprocess.run(["bash", "-c", f"{before}exec bash {script}"], stdout=err, stderr=err, cwd=paths.folder)
     assert done.returncode != 0
-    said = batch_words(paths, "7", cluster.interpreter)
+    said = batch_output(paths, "7", cluster.interpreter)
     assert said is not None
     return said
 
@@ -93,9 +93,9 @@ def test_full_disk_is_named(paths: RunPaths) -> None:
 def test_output_of_a_requeued_job_counts_since_its_requeue(paths: RunPaths) -> None:
     log = paths.slurm_folder / "7_0_log.err"
     log.write_text("srlhpc: set-up line failed with exit code 1: x\nrequeueing job 7 (preemption); bla\n")
-    assert batch_words(paths, "7", "python") is None
+    assert batch_output(paths, "7", "python") is None
     assert run(paths, python="/nowhere/python").lines == ("/nowhere/python: No such file or directory",)
 
 
 def test_job_that_wrote_nothing_has_no_last_line(paths: RunPaths) -> None:
-    assert batch_words(paths, "7", "python") is None
+    assert batch_output(paths, "7", "python") is None

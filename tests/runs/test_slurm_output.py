@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.runs.slurm_output import out_of_memory, slurm_words
+from srlhpc.runs.slurm_output import out_of_memory, slurm_output
 from tests.launch.written_runs import last, written_run
 
 KILLED = "slurmstepd: error: StepId=31.0 exceeded memory limit (313753600 > 52428800), being killed"
@@ -39,7 +39,7 @@ def test_slurms_lines_are_those_of_the_last_start(tmp_path: Path) -> None:
         "0: hello\n10: slurmstepd-cpu1: error: y\nsrun: error: cpu1: task 1: Killed\n"
     )
     (paths.slurm_folder / "7_0_log.err").write_text(f"starting 3 ranks\n{KILLED}\nstarting 3 ranks\nslurmstepd: x\n")
-    assert slurm_words(paths, last(paths)) == [
+    assert slurm_output(paths, last(paths)) == [
         "slurmstepd-cpu1: error: y",
         "srun: error: cpu1: task 1: Killed",
         "slurmstepd: x",
