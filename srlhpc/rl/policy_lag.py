@@ -12,18 +12,19 @@ from torch import Tensor
 
 
 def rollout_slots(
-    begun: int, started: int, lost: int, *, batch: int, max_policy_lag: int, uses: int = 1, left: int = 0
+    begun: int, started: int, lost: int, *, batch: int, max_policy_lag: int, uses: int = 1, uses_left: int = 0
 ) -> int:
     """Fragments that may still start so that no use of them comes more than `max_policy_lag` updates late.
 
-    Why: `begun * batch` of the `started - lost` fragments are in batches already. A fragment of the b-th batch is first
-    used when the newest batch has made the `left` updates it has left and each batch between its `uses`, and last used
-    `uses - 1` updates later: `left + (b - begun) * uses + uses - 1` updates from now, which is at most `max_policy_lag`
-    for b up to `begun + (max_policy_lag - left - uses + 1) // uses`. With one use and the limit 0, at most `batch` are
-    open, all of which the next update needs, in whatever order they arrive. With a larger limit, fragments trained in
-    the order of their starts keep the bound too. One that is overtaken by later ones may become older; the trainer then
-    drops it, and it counts as lost. A fragment that was declared lost must never be trained after. Where newer batches
-    go before further uses of older ones (a queue), the bound holds for first uses; the trainer drops later ones.
+    Why: `begun * batch` of the `started - lost` fragments are in batches already. A fragment of the b-th batch is
+    first used when the newest batch has made the `uses_left` updates that it still has and each batch between its
+    `uses`, and last used `uses - 1` updates later: `uses_left + (b - begun) * uses + uses - 1` updates from now,
+    which is at most `max_policy_lag` for b up to `begun + (max_policy_lag - uses_left - uses + 1) // uses`. With
+    one use and the limit 0, at most `batch` are open, all of which the next update needs, in whatever order they
+    arrive. With a larger limit, fragments trained in the order of their starts keep the bound too. One that is
+    overtaken by later ones may become older; the trainer then drops it, and it counts as lost. A fragment that was
+    declared lost must never be trained after. Where newer batches go before further uses of older ones (a queue),
+    the bound holds for first uses; the trainer drops later ones.
 
     Args:
         begun: batches whose training has begun, of this trainer.
@@ -32,9 +33,9 @@ def rollout_slots(
         batch: fragments of one update, over all trainers.
         max_policy_lag: in updates; at least `uses - 1`, else nothing ever starts.
         uses: updates that are made of each batch.
-        left: those that are still made of batches that have begun, the one under way included.
+        uses_left: those that are still made of batches that have begun, the one under way included.
     """
-    return max(0, (begun + 1 + (max_policy_lag - left - uses + 1) // uses) * batch - (started - lost))
+    return max(0, (begun + 1 + (max_policy_lag - uses_left - uses + 1) // uses) * batch - (started - lost))
 
 
 class PolicyLag(NamedTuple):

@@ -38,7 +38,7 @@ def test_auto_is_the_least_limit_at_which_nobody_waits_while_a_batch_is_trained(
     in_play: int, batch: int, uses: int
 ) -> None:
     def slots(limit: int) -> int:
-        return rollout_slots(1, batch, 0, batch=batch, max_policy_lag=limit, uses=uses, left=uses)
+        return rollout_slots(1, batch, 0, batch=batch, max_policy_lag=limit, uses=uses, uses_left=uses)
 
     limit = lag_of_busy_actors(in_play, batch, uses)
     assert slots(limit) >= in_play > slots(limit - 1)

@@ -35,7 +35,7 @@ class Simulation:
     uses: int = 1
     version: int = 0
     begun: int = 0
-    left: int = 0
+    uses_left: int = 0
     batched: list[Fragment] = field(default_factory=list)
     started: int = 0
     lost: int = 0
@@ -52,7 +52,7 @@ class Simulation:
     def start(self) -> None:
         slots = rollout_slots(
             self.begun, self.started, self.lost, batch=self.batch, max_policy_lag=self.max_policy_lag,
-            uses=self.uses, left=self.left,
+            uses=self.uses, uses_left=self.uses_left,
         )  # fmt: skip
         if slots:
             self.started += 1
@@ -72,7 +72,7 @@ class Simulation:
         self._lose([fragment for fragment in self.open if fragment.version is not None])
 
     def train(self) -> None:
-        if self.left:
+        if self.uses_left:
             self._use()
             return
         ready = [fragment for fragment in self.open if fragment.version is not None]
@@ -89,13 +89,13 @@ class Simulation:
             self.batched = ready[: self.batch]
             self.open = [fragment for fragment in self.open if fragment not in self.batched]
             self.begun += 1
-            self.left = self.uses
+            self.uses_left = self.uses
             self._use()
 
     def _use(self) -> None:
         self.lags += [self.version - fragment.version for fragment in self.batched if fragment.version is not None]
         self.version += 1
-        self.left -= 1
+        self.uses_left -= 1
 
     def _lose(self, fragments: list[Fragment]) -> None:
         if fragments and self.chance.random() < 0.3:

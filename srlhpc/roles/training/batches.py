@@ -26,7 +26,7 @@ class _Kept:
     """A batch that was begun and has uses left."""
 
     staging: Staging
-    left: int
+    uses_left: int
 
 
 class Batches:
@@ -55,9 +55,9 @@ class Batches:
         self.dropped_uses = 0
 
     @property
-    def left(self) -> int:
+    def uses_left(self) -> int:
         """Updates that are still made of the batches that were begun, the one under way included."""
-        return sum(kept.left for kept in self._kept)
+        return sum(kept.uses_left for kept in self._kept)
 
     @property
     def is_ready(self) -> bool:
@@ -81,14 +81,14 @@ class Batches:
     @property
     def _best(self) -> _Kept:
         # Of batches with equal uses left, max takes the first that it sees: the newest.
-        return max(reversed(self._kept), key=lambda kept: kept.left)
+        return max(reversed(self._kept), key=lambda kept: kept.uses_left)
 
     def is_late(self, block: Message, version: int, *, updating: bool) -> bool:
         """Whether a block is too old for its first use, at the earliest that is possible.
 
         `updating`: an update is under way, which a block of a queue's new batch waits for.
         """
-        waits = int(updating) if self.has_queue else self.left
+        waits = int(updating) if self.has_queue else self.uses_left
         return self._is_too_old(int(block.header[BlockHeader.OLDEST_VERSION]), version + waits)
 
     def is_stale(self, version: int) -> bool:
@@ -108,7 +108,7 @@ class Batches:
         self._kept.append(_Kept(self.trained, self._uses))
         if len(self._kept) > self._room:
             # Of batches with equal uses left, min takes the oldest.
-            self._drop(min(self._kept, key=lambda kept: kept.left))
+            self._drop(min(self._kept, key=lambda kept: kept.uses_left))
         taken = [kept.staging for kept in self._kept]
         self.gathered = next(staging for staging in self._stagings if staging not in taken)
         self.gathered.clear()
@@ -118,8 +118,8 @@ class Batches:
     def end_use(self) -> None:
         """An update was made of `trained`."""
         for kept in self._kept:
-            kept.left -= kept.staging is self.trained
-        self._kept = [kept for kept in self._kept if kept.left]
+            kept.uses_left -= kept.staging is self.trained
+        self._kept = [kept for kept in self._kept if kept.uses_left]
 
     def drop_stale(self) -> int:
         """Gives up the batch of the next update; returns the fragments that were never used."""
@@ -130,12 +130,12 @@ class Batches:
         return self.gathered.columns
 
     def _drop(self, kept: _Kept) -> None:
-        self.dropped_uses += kept.left
+        self.dropped_uses += kept.uses_left
         self._kept.remove(kept)
 
     def save_state(self) -> dict[str, Any]:
         """The batches that have uses left, and what is gathered; called between updates."""
-        kept = {str(i): {"left": one.left, "batch": one.staging.save_state()} for i, one in enumerate(self._kept)}
+        kept = {str(i): {"left": one.uses_left, "batch": one.staging.save_state()} for i, one in enumerate(self._kept)}
         gathered = {"gathered": self.gathered.save_state()} if self.gathered.filled else {}
         return {"begun": self.begun, "kept": kept, **gathered}
 
@@ -149,7 +149,7 @@ class Batches:
                 self._kept.append(_Kept(staging, min(int(saved[place]["left"]), self._uses - 1)))
             else:
                 log.warning("the checkpoint's batch has other shapes; it is not used again")
-        self._kept = [kept for kept in self._kept if kept.left > 0]
+        self._kept = [kept for kept in self._kept if kept.uses_left > 0]
         self.begun = int(state.get("begun", 0))
         if "gathered" in state:
             is_whole = self.gathered.load_state(state["gathered"])

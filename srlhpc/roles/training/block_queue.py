@@ -64,7 +64,7 @@ class BlockQueue(BatchSource):
         if self._lag_limiter is not None:
             busy |= self._lag_limiter.listen()
             if starts:
-                busy |= self._lag_limiter.grant(self._published, self._batches.begun, self._batches.left)
+                busy |= self._lag_limiter.grant(self._published, self._batches.begun, self._batches.uses_left)
         return busy
 
     def _collect(self) -> bool:

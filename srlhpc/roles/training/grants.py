@@ -51,16 +51,16 @@ class LagLimiter:
             busy = True
         return busy
 
-    def grant(self, version: int, begun: int, left: int) -> bool:
+    def grant(self, version: int, begun: int, uses_left: int) -> bool:
         """Grants what may start now, in order of asking; to those that must not wait, beyond the limit.
 
         Args:
             version: the trainer's, which the fragments need.
             begun: batches whose training has begun.
-            left: updates that are still made of them.
+            uses_left: updates that are still made of them.
         """
         busy = self._grant_at_once(version)
-        while self._parked and self._slots(begun, left) >= self._fragments:
+        while self._parked and self._slots(begun, uses_left) >= self._fragments:
             message = self._parked.pop(0)
             busy |= self._grant(message, version)
             self._requests.release(message)
@@ -83,7 +83,7 @@ class LagLimiter:
             self._grant(message, version)
             self._requests.release(message)
 
-    def _slots(self, begun: int, left: int) -> int:
+    def _slots(self, begun: int, uses_left: int) -> int:
         return rollout_slots(
             begun,
             self.started,
@@ -91,7 +91,7 @@ class LagLimiter:
             batch=self._batch,
             max_policy_lag=self._max_policy_lag,
             uses=self._uses,
-            left=left,
+            uses_left=uses_left,
         )
 
     def _grant(self, request: Message, version: int) -> bool:
