@@ -26,7 +26,7 @@ _CHAIN = "\nThe above exception was the direct cause of the following exception:
 _BY_SLURM = words_that(lambda word: word.advice)
 """States of runs that Slurm has ended."""
 _FOR_NODES = ("", "Resources", "Priority", "Nodes required for job are DOWN", "ReqNodeNotAvail")
-"""Slurm's reasons of a job that waits for nodes; it gives parts of a heterogeneous job none for long."""
+"""Slurm's reasons of a job that waits for nodes; it gives components of a heterogeneous job none for long."""
 _NOT_BY_RANKS = words_that(lambda word: word.ends_ranks)
 """Ranks that died then did so because of it."""
 _PLAIN = {

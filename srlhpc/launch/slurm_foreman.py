@@ -168,9 +168,9 @@ class SlurmForeman:
             if decision != "restart":
                 standby.end()
                 return self._leave(self._endless(outcome, situation), decision)
-            if self._has_lost_a_part(outcome):
+            if self._has_lost_a_component(outcome):
                 standby.end()
-                return self._leave_cancelled(f"a part of job {self._job} was cancelled")
+                return self._leave_cancelled(f"a component of job {self._job} was cancelled")
             self._progress.say(f"{outcome.message}; starting the ranks again, {last_checkpoint(self._paths)}")
             self._pause(pause_seconds(restarts))
             restarts += 1
@@ -201,7 +201,7 @@ class SlurmForeman:
             limits=self._limits,
         )
 
-    def _has_lost_a_part(self, outcome: Outcome) -> bool:
+    def _has_lost_a_component(self, outcome: Outcome) -> bool:
         """Whether a component of the job was cancelled by itself; if the whole job ends, the foreman is told soon."""
         parts = len(self._allocation.components)
         if parts < 2 or not has_lost_components(self._job, parts):

@@ -196,8 +196,10 @@ def start_estimate(text: str, allocation: Allocation) -> str:
         return f"not available ({str(error).partition('. ')[0].splitlines()[0]})"
     lines = [line.removeprefix("sbatch: ").strip() for line in output.splitlines() if " to start at " in line]
     nodes = _nodes() if len(allocation.components) > 1 else []
-    # Slurm has looked at each part of a heterogeneous job by itself.
-    together = [f"not earlier, but all parts start together: the job {outlook(allocation, nodes)}"] if nodes else []
+    # Slurm has looked at each component of a heterogeneous job by itself.
+    together = (
+        [f"not earlier, but all components start together: the job {outlook(allocation, nodes)}"] if nodes else []
+    )
     return "; ".join([*lines, *together]) or "not available (Slurm gives none)"
 
 

@@ -108,16 +108,22 @@ def timing_lines(state: Mapping[str, Any]) -> list[str]:
     """One line a role, largest share first, and what holds up the run; nothing before the first batch."""
     timing: Mapping[str, Mapping[str, float]] = state.get("timing") or {}
     lines = [
-        f"  {role.replace('_', ' ')}: {', '.join(_share(role, part, share) for part, share in _sorted(shares))}"
+        f"  {role.replace('_', ' ')}: {', '.join(_share(role, activity, share) for activity, share in _sorted(shares))}"
         for role, shares in timing.items()
     ]
     return lines + ([f"  limit: {state['bottleneck']}"] if state.get("bottleneck") else [])
 
 
 def _sorted(shares: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(((part, share) for part, share in shares.items() if share >= _WORTH), key=lambda pair: -pair[1])
+    return sorted(
+        ((activity, share) for activity, share in shares.items() if share >= _WORTH), key=lambda pair: -pair[1]
+    )
 
 
-def _share(role: str, part: str, share: float) -> str:
-    words = f"waiting for {ROLES[role].waits_for}" if part == "input" and role in ROLES else _WORDS.get(part, part)
+def _share(role: str, activity: str, share: float) -> str:
+    words = (
+        f"waiting for {ROLES[role].waits_for}"
+        if activity == "input" and role in ROLES
+        else _WORDS.get(activity, activity)
+    )
     return f"{100 * share:.0f} % {words}"

@@ -202,14 +202,14 @@ def _partition(component: Component) -> str | None:
 
 
 def _missing_nodes(components: Sequence[Component], cluster: ClusterProfile) -> str | None:
-    """What to say where a job's parts need more nodes of a partition than it has; None if they do not."""
+    """What to say where a job's components need more nodes of a partition than it has; None if they do not."""
     for partition, facts in cluster.partitions.items():
-        parts = [part.nodes for part in components if _partition(part) == partition]
-        if len(parts) > 1 and facts.nodes is not None and sum(parts) > facts.nodes:
+        counts = [component.nodes for component in components if _partition(component) == partition]
+        if len(counts) > 1 and facts.nodes is not None and sum(counts) > facts.nodes:
             return (
-                f"partitions.{partition}.nodes: is {facts.nodes}, but the job needs {sum(parts)} nodes of it at once "
-                f"({' + '.join(map(str, parts))}): the parts of a heterogeneous job do not share nodes. Ask for fewer "
-                "ranks or CPUs, give roles that may share nodes equal options, or put some into another partition"
+                f"partitions.{partition}.nodes: is {facts.nodes}, but the job needs {sum(counts)} nodes of it at once "
+                f"({' + '.join(map(str, counts))}): the components of a heterogeneous job do not share nodes. Ask for "
+                "fewer ranks or CPUs, give roles that may share nodes equal options, or put some into another partition"
             )
     return None
 

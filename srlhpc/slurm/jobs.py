@@ -158,7 +158,7 @@ def component_states(job: str) -> list[str]:
 
 
 def has_lost_components(job: str, components: int) -> bool:
-    """Whether a part of a heterogeneous job is no longer running; False while Slurm does not answer."""
+    """Whether a component of a heterogeneous job is no longer running; False while Slurm does not answer."""
     try:
         states = component_states(job)
     except ClusterError:

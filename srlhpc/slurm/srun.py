@@ -19,25 +19,25 @@ def srun_command(allocation: Allocation, plugin: str, script: Path, *, overlap: 
 
     The script is given what to add to Slurm's number of a task to get the rank.
     """
-    parts, started = [], 0
+    commands, started = [], 0
     for component in allocation.components:
         options = [*_options(component, plugin), *(["--overlap"] if overlap else [])]
-        parts.append([*options, "sh", str(script), str(component.first_rank - started)])
+        commands.append([*options, "sh", str(script), str(component.first_rank - started)])
         started += component.ranks
-    return over_components(parts)
+    return over_components(commands)
 
 
-def over_components(parts: Sequence[Sequence[str]]) -> list[str]:
+def over_components(commands: Sequence[Sequence[str]]) -> list[str]:
     """The srun command of one step: `srun PART`, or `srun --het-group=0 PART : --het-group=1 PART`.
 
     Args:
-        parts: options and program for each component of the job.
+        commands: options and program for each component of the job.
     """
     command = ["srun"]
-    for number, part in enumerate(parts):
+    for number, own in enumerate(commands):
         command += [":"] if number else []
-        command += [f"--het-group={number}"] if len(parts) > 1 else []
-        command += part
+        command += [f"--het-group={number}"] if len(commands) > 1 else []
+        command += own
     return command
 
 

@@ -218,5 +218,5 @@ def test_component_when_cancelled_by_itself_then_the_run_ends_and_says_so(submit
     run.wait_until_trains()
     run_slurm(["scancel", f"{run.job}+1"])
     run.wait_for_state("cancelled", seconds=120.0)
-    assert "a part of job" in run.state["message"]
+    assert "a component of job" in run.state["message"]
     assert run.state["last_checkpoint_updates"] > 0

@@ -126,7 +126,7 @@ def test_components_that_need_too_many_nodes_are_refused_with_arithmetic() -> No
     with pytest.raises(UserError) as caught:
         on_gpu(2, actors=12, roles=roles)
     message = (
-        "partitions.gpu.nodes: is 2, but the job needs 3 nodes of it at once (1 + 2): the parts of a heterogeneous"
+        "partitions.gpu.nodes: is 2, but the job needs 3 nodes of it at once (1 + 2): the components of a heterogeneous"
     )
     assert str(caught.value).startswith(message)
     assert len(on_gpu(3, actors=12, roles=roles).components) == 2

@@ -108,7 +108,7 @@ def test_estimate_of_a_heterogeneous_job_adds_what_slurm_leaves_out(
     monkeypatch.setattr(executor, "run_slurm", lambda *_, **__: Said)
     said = start_estimate("", Allocation((part("gpu", 1), part("cpu", 1)), 10))
     assert said.startswith(
-        "Job 7 to start at 2026-11-28T00:00:00 using 2 processors on gpu1; not earlier, but all parts"
+        "Job 7 to start at 2026-11-28T00:00:00 using 2 processors on gpu1; not earlier, but all components"
     )
     assert start_estimate("", Allocation((part("gpu", 1),), 10)) == Said.stderr.strip().removeprefix("sbatch: ")
 

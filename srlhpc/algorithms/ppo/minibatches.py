@@ -52,11 +52,11 @@ class Targets:
 
 
 class Sampler(ABC):
-    """Draws the parts of one epoch: equal shares of the batch, the same number on every trainer."""
+    """Draws the minibatches of one epoch: equal shares of the batch, the same number on every trainer."""
 
-    def __init__(self, batch: Batch, parts: int) -> None:
+    def __init__(self, batch: Batch, minibatches: int) -> None:
         self._batch = batch
-        self._parts = parts
+        self._minibatches = minibatches
         self._steps, self._columns = batch.rewards.shape
 
     @abstractmethod
@@ -64,23 +64,23 @@ class Sampler(ABC):
         """What is shuffled: records or chunks."""
 
     @abstractmethod
-    def valid_counts(self, parts: list[Tensor]) -> Tensor:
-        """Valid records of each part, float64 `[parts]`."""
+    def valid_counts(self, minibatches: list[Tensor]) -> Tensor:
+        """Valid records of each minibatch, float64 `[minibatches]`."""
 
     @abstractmethod
-    def take(self, part: Tensor, targets: Targets) -> Minibatch:
-        """The records of one part."""
+    def take(self, indices: Tensor, targets: Targets) -> Minibatch:
+        """The records of one minibatch, by the indices of its items."""
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
-        """Index vectors of the parts, on the batch's device; one part is not shuffled."""
+        """Indices of the items of each minibatch, on the batch's device; a single one is not shuffled."""
         items = self.items()
-        if self._parts == 1:
+        if self._minibatches == 1:
             return [torch.arange(items, device=self._batch.rewards.device)]
         device = self._batch.rewards.device
         # Pinned, so that the copy does not wait for what the device computes.
         order = torch.randperm(items, generator=generator, pin_memory=device.type == "cuda")
         order = order.to(device, non_blocking=True)
-        return list(order.chunk(self._parts))
+        return list(order.chunk(self._minibatches))
 
 
 class RecordSampler(Sampler):
@@ -89,15 +89,15 @@ class RecordSampler(Sampler):
     def items(self) -> int:
         return self._steps * self._columns
 
-    def valid_counts(self, parts: list[Tensor]) -> Tensor:
+    def valid_counts(self, minibatches: list[Tensor]) -> Tensor:
         valid = self._batch.valid.flatten()
-        return torch.stack([valid[part].sum(dtype=torch.float64) for part in parts])
+        return torch.stack([valid[indices].sum(dtype=torch.float64) for indices in minibatches])
 
-    def take(self, part: Tensor, targets: Targets) -> Minibatch:
+    def take(self, indices: Tensor, targets: Targets) -> Minibatch:
         batch = self._batch
 
         def rows(tensor: Tensor) -> Tensor:
-            return tensor.flatten(0, 1).index_select(0, part)
+            return tensor.flatten(0, 1).index_select(0, indices)
 
         return _minibatch(batch, targets, rows, {})
 
@@ -108,8 +108,8 @@ class ChunkSampler(Sampler):
     Chunks without a valid record, as of agents that are not in the game, are not computed.
     """
 
-    def __init__(self, batch: Batch, parts: int) -> None:
-        super().__init__(batch, parts)
+    def __init__(self, batch: Batch, minibatches: int) -> None:
+        super().__init__(batch, minibatches)
         self._states = {name: rows.unsqueeze(0) for name, rows in batch.state.items()}
         for name, rows in batch.chunk_states.items():
             self._states[name] = torch.cat([self._states[name], rows])
@@ -121,34 +121,34 @@ class ChunkSampler(Sampler):
     def items(self) -> int:
         return self._chunks * self._columns
 
-    def valid_counts(self, parts: list[Tensor]) -> Tensor:
+    def valid_counts(self, minibatches: list[Tensor]) -> Tensor:
         counts = self._count(self._batch.valid)
-        return torch.stack([counts[part].sum() for part in parts])
+        return torch.stack([counts[indices].sum() for indices in minibatches])
 
     def _count(self, valid: Tensor) -> Tensor:
         """Valid records of each chunk, float64 `[C * B]`."""
         return valid.reshape(self._chunks, self._length, -1).sum(1, dtype=torch.float64).flatten()
 
-    def take(self, part: Tensor, targets: Targets) -> Minibatch:
+    def take(self, indices: Tensor, targets: Targets) -> Minibatch:
         batch, columns = self._batch, self._columns
-        # A part without a valid record is computed all the same: it adds zeros, and every trainer makes as many steps.
-        if self._counted is not None and bool(self._counted[part].any()):
-            part = part[self._counted[part]]
+        # Without a valid record it is computed all the same: it adds zeros, and every trainer makes as many steps.
+        if self._counted is not None and bool(self._counted[indices].any()):
+            indices = indices[self._counted[indices]]
         # Item p is chunk p // B of column p % B, and a chunk's records lie B apart in the flattened batch.
-        steps = torch.arange(self._length, device=part.device).unsqueeze(1)
-        records = ((part // columns * self._length + steps) * columns + part % columns).flatten()
+        steps = torch.arange(self._length, device=indices.device).unsqueeze(1)
+        records = ((indices // columns * self._length + steps) * columns + indices % columns).flatten()
 
         def chunks(tensor: Tensor) -> Tensor:
             rows = tensor.flatten(0, 1).index_select(0, records)
-            return rows.view(self._length, len(part), *rows.shape[1:])
+            return rows.view(self._length, len(indices), *rows.shape[1:])
 
-        states = {name: rows.flatten(0, 1).index_select(0, part) for name, rows in self._states.items()}
+        states = {name: rows.flatten(0, 1).index_select(0, indices) for name, rows in self._states.items()}
         return _minibatch(batch, targets, chunks, states)
 
 
-def sampler(batch: Batch, parts: int) -> Sampler:
+def sampler(batch: Batch, minibatches: int) -> Sampler:
     """Chunks if the batch carries a recurrent state, else records."""
-    return ChunkSampler(batch, parts) if batch.state else RecordSampler(batch, parts)
+    return ChunkSampler(batch, minibatches) if batch.state else RecordSampler(batch, minibatches)
 
 
 def _minibatch(

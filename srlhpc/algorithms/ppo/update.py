@@ -74,7 +74,7 @@ class Ppo(Algorithm):
         shares = sampler(batch, settings.minibatches)
         epochs = self._draw_epochs(shares, batch.version)
 
-        counts = torch.cat([shares.valid_counts(parts) for parts in epochs])
+        counts = torch.cat([shares.valid_counts(minibatches) for minibatches in epochs])
         return_sums = counts.new_empty(0)
         # Later uses would count the batch's returns again.
         if batch.is_first_use:
@@ -91,10 +91,10 @@ class Ppo(Algorithm):
 
         done: list[Epoch] = []
         unseen: list[Tensor] = []
-        for epoch, parts in enumerate(epochs, start=1):
+        for epoch, minibatches in enumerate(epochs, start=1):
             steps = []
-            for part in parts:
-                rows = self._warmed_up(shares.take(part, targets), batch.burn_in_steps)
+            for indices in minibatches:
+                rows = self._warmed_up(shares.take(indices, targets), batch.burn_in_steps)
                 step = yield from self._step(rows, next(counts_left), coefficients)
                 steps.append(step)
                 yield
@@ -160,7 +160,7 @@ class Ppo(Algorithm):
         return Targets(advantages, self._policy.normalize_values(values), targets)
 
     def _draw_epochs(self, shares: Sampler, version: int) -> list[list[Tensor]]:
-        """The parts of all epochs, from the trainer's seed and the version alone."""
+        """The minibatches of all epochs, as indices, from the trainer's seed and the version alone."""
         seed = np.random.SeedSequence((self._context.seed, version)).generate_state(1, np.uint64).item()
         generator = torch.Generator().manual_seed(seed)
         return [shares.epoch(generator) for _ in range(self._settings.epochs)]
