@@ -184,7 +184,7 @@ class ClusterProfile(Spec):
     """Restarts of crashed ranks within one job; the count starts anew when training has got further."""
     standby: bool = True
     """Whether the ranks of the next attempt are started in advance, load everything and wait, so that training goes on
-    within seconds when a rank that matters dies. They need memory beside that of the ranks that train."""
+    within seconds when an essential rank dies. They need memory beside that of the ranks that train."""
     requeues: NonNegativeInt = 20
     """Most returns of one job into the queue."""
     time_minutes: Annotated[PositiveInt, Field(le=MOST_MINUTES), BeforeValidator(cluster_words.minutes)] = 60
