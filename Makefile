@@ -21,7 +21,7 @@ venv-test: $(VENV)/.installed-test $(OPENMPI)/.installed
 
 test: export OMP_NUM_THREADS ?= 1
 test: lint types
-	$(BIN)/python -m pytest -m "" -n $(WORKERS)
+	$(BIN)/python -m pytest -m "" -n $(WORKERS) --max-worker-restart=0
 
 lint: venv-test
 	$(BIN)/ruff format --check .
