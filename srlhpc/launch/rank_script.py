@@ -63,13 +63,18 @@ def rank_script(
     note += _ENDED_BY_TERM.format(until=shlex.quote(str(until))) if until else ""
     note = f"on_term() {{\n{note}}}\n" if note else ""
     caught = "trap on_term TERM\n" if note else ""
+    early, started = "", f"{shlex.join(program)} &"
+    if until:
+        # A TERM that comes before there is a child is remembered; the child itself ignores TERM as all others do.
+        early, started = "early=\ntrap 'early=1' TERM\n", f"(trap '' TERM; exec {shlex.join(program)}) &"
+        caught += '[ -z "$early" ] || on_term\n'
     counts = {each.rank: (threads or {}).get(each.rank, 1) for each in ranks}
     logs = {each.rank: shlex.quote(str(attempt.log(each.rank, each.label))) for each in ranks}
     cases = "\n".join(f"  {rank}) log={log} threads={counts[rank]} ;;" for rank, log in logs.items())
     return f"""\
 #!/bin/sh
 trap '' {ignored}
-rank={rank}
+{early}rank={rank}
 case "$rank" in
 {cases}
   *) echo "rank '$rank' is not in the plan of {len(ranks)} ranks; which MPI started this?" >&2; exit 1 ;;
@@ -81,7 +86,7 @@ echo "255 $(date +%s.%N)         " >"$end"
 export {RANK_VARIABLE}="$rank"
 files=
 {note}{threads_lines("$threads")}
-{shlex.join(program)} &
+{started}
 child=$!
 {caught}wait "$child"; code=$?
 while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done

@@ -108,6 +108,26 @@ while os.path.exists({str(mapped)!r}) and {waits}: signal.pause()
             path.unlink(missing_ok=True)
 
 
+def test_script_of_a_rank_that_stands_by_minds_a_term_that_comes_before_its_rank_is_started(
+    attempt: AttemptPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    date = tmp_path / "bin" / "date"
+    date.parent.mkdir()
+    date.write_text('#!/bin/sh\nkill -TERM "$PPID"\nexec /bin/date "$@"\n')
+    date.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{date.parent}:{os.environ['PATH']}")
+    attempt.standby.touch()
+    program = "import time; time.sleep(20)"
+    run_script(
+        attempt,
+        [sys.executable, "-c", program],
+        ignored="USR1 TERM",
+        noted=attempt.terminated,
+        until=attempt.standby,
+    )
+    assert attempt.exit(1).read_text().split()[0] in ("137", "143")
+
+
 def test_script_when_usr1_comes_then_its_rank_goes_on(attempt: AttemptPaths) -> None:
     program = "import os, signal; os.kill(os.getppid(), signal.SIGUSR1); os.kill(os.getpid(), signal.SIGUSR1)"
     run_script(attempt, [sys.executable, "-c", program])
