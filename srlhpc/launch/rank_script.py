@@ -57,17 +57,12 @@ def rank_script(
         threads: of each rank's libraries, where nobody has set any; of a rank that is not there, 1.
         until: as long as this file is there, TERM ends the rank, and what MPI has in /dev/shm goes with it.
     """
+    early, on_term, caught = _on_term(noted, until)
+    # Where TERM is caught from the first moment on, it is the child that must be told to ignore it, as all others do.
+    command = shlex.join(program)
+    started = f"(trap '' TERM; exec {command}) &" if early else f"{command} &"
     # A shell takes note of a signal only while it waits for a command in the background; that wait then ends with the
     # signal's status. If the command ended in the same moment, only a further wait tells its own, or 127 if it has.
-    note = f'  [ "$rank" != 0 ] || touch {shlex.quote(str(noted))}\n' if noted else ""
-    note += _ENDED_BY_TERM.format(until=shlex.quote(str(until))) if until else ""
-    note = f"on_term() {{\n{note}}}\n" if note else ""
-    caught = "trap on_term TERM\n" if note else ""
-    early, started = "", f"{shlex.join(program)} &"
-    if until:
-        # A TERM that comes before there is a child is remembered; the child itself ignores TERM as all others do.
-        early, started = "early=\ntrap 'early=1' TERM\n", f"(trap '' TERM; exec {shlex.join(program)}) &"
-        caught += '[ -z "$early" ] || on_term\n'
     counts = {each.rank: (threads or {}).get(each.rank, 1) for each in ranks}
     logs = {each.rank: shlex.quote(str(attempt.log(each.rank, each.label))) for each in ranks}
     cases = "\n".join(f"  {rank}) log={log} threads={counts[rank]} ;;" for rank, log in logs.items())
@@ -85,7 +80,7 @@ end="$exits/.$rank"
 echo "255 $(date +%s.%N)         " >"$end"
 export {RANK_VARIABLE}="$rank"
 files=
-{note}{threads_lines("$threads")}
+{on_term}{threads_lines("$threads")}
 {started}
 child=$!
 {caught}wait "$child"; code=$?
@@ -100,6 +95,19 @@ free() {{ read -r _; read -r _ size _ free _; echo "$size $free"; }}
 echo "$said       " 1<>"$end" && mv -f "$end" "$exits/$rank" || echo "$said" >"$exits/$rank"
 exit 0
 """
+
+
+def _on_term(noted: Path | None, until: Path | None) -> tuple[str, str, str]:
+    """What the script says of TERM at its beginning, before it starts its rank, and right after."""
+    does = f'  [ "$rank" != 0 ] || touch {shlex.quote(str(noted))}\n' if noted else ""
+    does += _ENDED_BY_TERM.format(until=shlex.quote(str(until))) if until else ""
+    if not does:
+        return "", "", ""
+    on_term, caught = f"on_term() {{\n{does}}}\n", "trap on_term TERM\n"
+    if until is None:
+        return "", on_term, caught
+    # One that comes before there is a child is remembered.
+    return "early=\ntrap 'early=1' TERM\n", on_term, caught + '[ -z "$early" ] || on_term\n'
 
 
 def rank_program(attempt: AttemptPaths) -> list[str]:

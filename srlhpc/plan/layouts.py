@@ -13,7 +13,7 @@ from srlhpc.plan.plan import Plan
 
 def policy_shapes(plan: Plan, policy: str) -> PolicyShapes:
     """What a policy's records hold: arrays of its agents' kind, states of its network, and what its rule needs."""
-    kind = plan.spaces.kind(plan.seat(policy).kind)
+    kind = plan.kind_of(policy)
     spec = plan.spec.policies[policy]
     needs = spec.algorithm.needs(kind)
     return PolicyShapes(kind, spec.network.state_arrays(), needs.outputs, needs.fields)

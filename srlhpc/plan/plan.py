@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from srlhpc.comm.channel import Link, Stream
-from srlhpc.environment import Spaces
+from srlhpc.environment import Kind, Spaces
 from srlhpc.plan.roles import ROLES, RoleRow
 from srlhpc.specs.experiment import ExperimentSpec
 
@@ -131,6 +131,10 @@ class Plan:
 
     def seat(self, policy: str) -> Seat:
         return next(seat for seat in self.seats if seat.policy == policy)
+
+    def kind_of(self, policy: str) -> Kind:
+        """The kind of agents that a policy plays."""
+        return self.spaces.kind(self.seat(policy).kind)
 
     @property
     def trained_policies(self) -> tuple[str, ...]:

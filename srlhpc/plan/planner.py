@@ -165,7 +165,7 @@ def _lag_notes(plan: Plan) -> Iterator[str]:
 
 def _check_feedback(plan: Plan, policy: str) -> None:
     algorithm = plan.spec.policies[policy].algorithm
-    if algorithm.needs(plan.spaces.kind(plan.seat(policy).kind)).gives_feedback:
+    if algorithm.needs(plan.kind_of(policy)).gives_feedback:
         raise UserError(
             f"policies.{policy}.algorithm: {algorithm.kind} gives feedback on the rows of a batch, such as priorities, "
             "but every batch is made of fresh blocks, which are not drawn by it; choose an algorithm that gives none"

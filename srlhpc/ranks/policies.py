@@ -16,7 +16,7 @@ from srlhpc.specs.contracts import Offer
 
 def build_policy(plan: Plan, name: str) -> Policy:
     """What acts, on the CPU; its initial parameters are equal on every rank."""
-    spec, kind = plan.spec.policies[name], plan.spaces.kind(plan.seat(name).kind)
+    spec, kind = plan.spec.policies[name], plan.kind_of(name)
     torch.manual_seed(_seed(plan, name, "policy"))
     policy: Policy = _function(plan, name, _offer(plan, name).build)(spec.network, kind, spec.normalize)
     return policy
@@ -33,7 +33,7 @@ def build_trained(plan: Plan, name: str, policy: Policy) -> nn.Module:
 
 
 def _offer(plan: Plan, name: str) -> Offer:
-    spec, kind = plan.spec.policies[name], plan.spaces.kind(plan.seat(name).kind)
+    spec, kind = plan.spec.policies[name], plan.kind_of(name)
     return spec.network.offers(kind)[spec.algorithm.needs(kind).contract]
 
 

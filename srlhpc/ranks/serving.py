@@ -21,7 +21,7 @@ from srlhpc.comm.parameters import (
     parameter_layout,
 )
 from srlhpc.import_path import load_module
-from srlhpc.plan.exploration import acting_exploration
+from srlhpc.plan.exploration import acting_exploration, group_columns
 from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.seeds import seed_of
@@ -79,7 +79,7 @@ class Serving:
             policy,
             subscription,
             *ends,
-            rows=plan.spec.actors.environments * len(plan.seat(name).agents),
+            rows=group_columns(plan, name),
             outputs=tuple(policy_shapes(plan, name).outputs),
             device=device,
             autocast=autocast_dtype(plan),

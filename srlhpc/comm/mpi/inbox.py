@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from srlhpc.comm.arrivals import Arrivals
 from srlhpc.comm.channel import Flags, Header, Inbox, Message
 from srlhpc.comm.mpi.library import MPI
-from srlhpc.comm.mpi.outbox import LOST, SEQUENCE_SHIFT
+from srlhpc.comm.mpi.outbox import FLAG_BITS, LOST
 from srlhpc.data.layout import Layout
 
 log = logging.getLogger(__name__)
 
 _FLAGS, _LAST = int(Header.FLAGS), int(Flags.LAST)
-_FLAG_BITS = (1 << SEQUENCE_SHIFT) - 1
 _CANCEL_SECONDS = 0.5
 _FAILED = "a receive failed, so a sender may be dead: %s"
 
@@ -130,7 +129,7 @@ class MpiRowInbox(Inbox):
                 header = self._headers[place]
                 stamp = header[_FLAGS]
                 if stamp != LOST:
-                    header[_FLAGS] = flags = stamp & _FLAG_BITS
+                    header[_FLAGS] = flags = stamp & FLAG_BITS
                     self._arrivals.deliver(place, self._rows[place], is_last=bool(flags & _LAST))
             arrived = True
         return arrived

@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 SEQUENCE_SHIFT = 8
 """Bits of the flags below the message's number within its outbox. A pool needs that number: a short message that was
 sent second can complete first."""
+FLAG_BITS = (1 << SEQUENCE_SHIFT) - 1
+"""Mask of the bits that are flags."""
 
 # Plain numbers: arithmetic on enumerations is slow, and an IntFlag remembers every value that it ever had.
 _FLAGS, _SENDER = int(Header.FLAGS), int(Header.SENDER)

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from srlhpc.comm.arrivals import Arrivals
 from srlhpc.comm.channel import Flags, Header, Inbox, Message
 from srlhpc.comm.mpi.library import MPI
-from srlhpc.comm.mpi.outbox import LOST, SEQUENCE_SHIFT
+from srlhpc.comm.mpi.outbox import FLAG_BITS, LOST, SEQUENCE_SHIFT
 from srlhpc.data.layout import Layout
 
 log = logging.getLogger(__name__)
 
 _FLAGS, _SENDER = int(Header.FLAGS), int(Header.SENDER)
-_FLAG_BITS = (1 << SEQUENCE_SHIFT) - 1
 _CLOSE_SECONDS = 0.5
 _FAILED = "a receive from rank %d failed, so it may be dead: %s"
 
@@ -168,7 +167,7 @@ class MpiPoolInbox(Inbox):
         if stamp == LOST:
             self._receives.give(message.slot)
             return
-        message.header[_FLAGS] = stamp & _FLAG_BITS
+        message.header[_FLAGS] = stamp & FLAG_BITS
         place = self._place[message.header.item(_SENDER)]
         number = stamp >> SEQUENCE_SHIFT
         if number != self._next[place]:
