@@ -16,8 +16,13 @@ from srlhpc.runs.shared_memory import SHARED_MEMORY
 
 _ENDED_BY_TERM = """\
   [ -e {until} ] || return 0
-  # Stopped, it makes no more of them; a file that it has just made is open, but not mapped yet.
+  # Stopped, it makes no more of them; a file that it has just made is open, but not mapped yet. It stops when the call
+  # that it is in returns, which may be the one that makes a file.
   kill -STOP "$child" 2>/dev/null
+  tries=0
+  while [ $tries -lt 100 ] && [ -n "$(grep -sL '^State:.[TtXZ]' "/proc/$child/task/"*/status)" ]; do
+    sleep 0.01; tries=$((tries + 1))
+  done
   files=$({{ cat "/proc/$child/maps"; readlink "/proc/$child/fd/"*; }} 2>/dev/null |
     grep -oE '/dev/shm/(mpich_|ucx_|sm_segment)[^ ]*$' | sort -u)
   kill -KILL "$child" 2>/dev/null
@@ -58,6 +63,9 @@ def rank_script(
         until: as long as this file is there, TERM ends the rank, and what MPI has in /dev/shm goes with it.
     """
     early, on_term, caught = _on_term(noted, until)
+    if early:
+        # Else one that comes between the two lines would be lost.
+        ignored = " ".join(word for word in ignored.split() if word != "TERM")
     # Where TERM is caught from the first moment on, it is the child that must be told to ignore it, as all others do.
     command = shlex.join(program)
     started = f"(trap '' TERM; exec {command}) &" if early else f"{command} &"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from srlhpc.data.forgiving import Forgiving, patiently
 from srlhpc.launch.attempt import describe
-from srlhpc.launch.node_sweep import sweep_nodes
+from srlhpc.launch.node_sweep import sweep_here, sweep_nodes
 from srlhpc.launch.rank_script import rank_program
 from srlhpc.launch.srun_step import ABORTED, end_step, srun_complaint, start_step
 from srlhpc.runs.failures import failures, read_ends
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 _LOOK_SECONDS = 1.0
+_SCRIPTS_SECONDS = 10.0
+"""How long the scripts around the ranks may take to end them after TERM, before Slurm kills all (KillWait)."""
 
 
 class StandingBy(NamedTuple):
@@ -113,13 +115,22 @@ class Standby:
         if waiting is None:
             return
         was_ready = self._looks.exists(waiting.attempt.ready)
+        if self._slurm_ends(waiting):
+            # The scripts around the ranks are at it, and remove what MPI has in /dev/shm.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                waiting.step.wait(timeout=_SCRIPTS_SECONDS)
         end_step(waiting.step)
         kill_processes_of(waiting.attempt.folder)
-        # After TERM the scripts around the ranks have done it, and Slurm starts no more steps.
+        # After TERM the scripts around the ranks have done it.
         if not was_ready and not self._looks.exists(waiting.attempt.terminated):
-            sweep_nodes(waiting.attempt, self._job, self._allocation)
+            self._sweep(waiting.attempt)
         with contextlib.suppress(OSError):
             self._paths.remove(waiting.attempt)
+
+    def _sweep(self, attempt: AttemptPaths) -> None:
+        if sweep_nodes(attempt, self._job, self._allocation):
+            # A job that is being cancelled may start no more steps.
+            sweep_here(attempt, self._job)
 
     def _start(self) -> None:
         attempt = self._paths.attempt(self._paths.attempt_numbers()[-1] + 1)
@@ -144,6 +155,13 @@ class Standby:
         self._waiting = StandingBy(attempt, step)
         self._deadline = time.monotonic() + self._start_seconds
 
+    def _is_aborted(self, attempt: AttemptPaths) -> bool:
+        return ABORTED in (self._looks.text(attempt.logs / "srun.log") or "")
+
+    def _slurm_ends(self, waiting: StandingBy) -> bool:
+        """Whether Slurm has sent TERM to their step, or is about to."""
+        return self._looks.exists(waiting.attempt.terminated) or self._is_aborted(waiting.attempt)
+
     def _problem(self, waiting: StandingBy) -> str | None:
         """Why the ranks that stand by cannot take over; None if they can, or will."""
         self._looked_at = time.monotonic()
@@ -153,7 +171,7 @@ class Standby:
             return first.line if first else "one has left"
         if waiting.step.poll() is not None:
             return f"srun ended with {waiting.step.returncode}{srun_complaint(attempt)}"
-        if ABORTED in (self._looks.text(attempt.logs / "srun.log") or ""):
+        if self._is_aborted(attempt):
             return "Slurm has ended a part of their step"
         if self._looks.exists(attempt.terminated):
             return "Slurm has sent them TERM"

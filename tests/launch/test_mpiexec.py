@@ -126,6 +126,8 @@ def test_script_of_a_rank_that_stands_by_minds_a_term_that_comes_before_its_rank
         until=attempt.standby,
     )
     assert attempt.exit(1).read_text().split()[0] in ("137", "143")
+    # Not even between the first two lines is it ignored.
+    assert "TERM" not in next(line for line in (attempt.folder / "rank.sh").read_text().splitlines() if "trap" in line)
 
 
 def test_script_when_usr1_comes_then_its_rank_goes_on(attempt: AttemptPaths) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from srlhpc.data.atomic import write_json
 from srlhpc.launch import standby as module
-from srlhpc.launch.standby import Standby
+from srlhpc.launch.standby import Standby, StandingBy
 from srlhpc.runs.paths import AttemptPaths
 from srlhpc.runs.progress import ProgressLine
 from srlhpc.slurm.allocation import Allocation, Component
@@ -34,6 +34,7 @@ class Fixture:
         monkeypatch.setattr(module, "start_step", self._start_step)
         monkeypatch.setattr(module, "sweep_nodes", lambda attempt, *_: self.swept.append(attempt))
         monkeypatch.setattr(module, "_LOOK_SECONDS", -1.0)
+        monkeypatch.setattr(module, "_SCRIPTS_SECONDS", 0.0)
         progress = ProgressLine(self.said)
         self.standby = Standby(
             self.paths, "7", plan, ALLOCATION, "pmi2", start_seconds=60.0, progress=progress, is_wanted=is_wanted
@@ -142,6 +143,31 @@ def test_ranks_that_stand_by_when_one_is_lost_then_all_are_ended_and_it_is_said_
     assert run.standby.take() is None
     run.standby.tend(trains=True)
     assert len(run.steps) == 2
+
+
+@pytest.mark.parametrize("happen", [end_a_part, send_term])
+def test_scripts_that_end_their_ranks_after_term_are_not_killed_meanwhile(
+    run: Fixture, monkeypatch: pytest.MonkeyPatch, happen: Any
+) -> None:
+    monkeypatch.setattr(module, "_SCRIPTS_SECONDS", 60.0)
+    run.standby.tend(trains=True)
+    end_srun(run)
+    run.steps[0] = step = subprocess.Popen(["sh", "-c", "sleep 0.5; exit 7"])
+    monkeypatch.setattr(run.standby, "_waiting", StandingBy(run.next, step))
+    happen(run)
+    run.standby.end()
+    assert step.returncode == 7
+
+
+def test_node_of_the_job_is_swept_without_slurm_when_slurm_starts_no_more_steps(
+    run: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept = list[AttemptPaths]()
+    monkeypatch.setattr(module, "sweep_nodes", lambda *_: "the job is being cancelled")
+    monkeypatch.setattr(module, "sweep_here", lambda attempt, _job: swept.append(attempt))
+    run.standby.tend(trains=True)
+    run.standby.end()
+    assert swept == [run.next]
 
 
 @pytest.mark.parametrize(("happen", "_said"), PROBLEMS)
