@@ -28,6 +28,8 @@ class Axis(Enum):
     ENVIRONMENT = "environment"
     """Environments of a group."""
     AGENT = "agent"
+    COLUMN = "column"
+    """Windows side by side, each of one agent of one environment."""
 
 
 @dataclass(frozen=True)
