@@ -32,6 +32,11 @@ class Batch:
     """Trained steps of the policy before this update, over all trainers (drives schedules)."""
     is_first_use: bool = True
     """False: an earlier update learnt from the same batch (`batch.uses`)."""
+    after: int = 0
+    """Last records that are there for the sums of those before them and are not trained (`Needs.after`); 0 in streams.
+    Trained are records `burn_in_steps .. T - after`."""
+    weights: Tensor | None = None
+    """Importance weights, float32 `[B]`, at most 1 over the global batch; None: all weigh 1."""
 
     @cached_property
     def observations(self) -> dict[str, Tensor]:
@@ -70,13 +75,19 @@ class Batch:
 
     @property
     def valid(self) -> Tensor:
-        """Whether the record counts, bool `[T, B]`; false in burn-in too."""
+        """Whether the record counts, bool `[T, B]`; in streams false in burn-in too."""
         return self.fields["valid"]
 
     @property
     def versions(self) -> Tensor:
         """Versions of the behaviour policy, int64 `[T, B]`."""
         return self.fields["versions"]
+
+    @property
+    def cut(self) -> Tensor:
+        """Only of replay: whether the record is the last that is stored of its sequence, bool `[T, B]`. Sums stop there
+        and bootstrap from the observation that follows; nothing behind it is valid."""
+        return self.fields["cut"]
 
     @property
     def action_masks(self) -> Tensor | None:

@@ -32,6 +32,16 @@ def check_contract(where: str, policy: PolicySpec, kind: Kind) -> None:
             f"{_listed(offers)}; set network.kind to one that offers '{needs.contract}', or algorithm.kind to a rule "
             "that trains what the network offers"
         )
+    if needs.data == "replay" and policy.replay is None:
+        raise UserError(
+            f"{where}.replay: is missing; algorithm {rule} draws from replay: add for example "
+            "{capacity: 100000, samples_per_insert: 8}"
+        )
+    if needs.data == "stream" and policy.replay is not None:
+        raise UserError(
+            f"{where}.replay: algorithm {rule} learns from every record as it comes; leave replay out, or set "
+            "algorithm.kind to a rule that draws from replay"
+        )
     given = offers[needs.contract].outputs
     for name, array in needs.outputs.items():
         if name not in given:

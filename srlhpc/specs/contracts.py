@@ -74,3 +74,12 @@ class Needs:
     """Further arrays of every record."""
     gives_feedback: bool = False
     """Whether an update says something of each row of its batch, such as a priority, to whatever drew the rows."""
+    data: Literal["stream", "replay"] = "stream"
+    """How its batches come. stream: every record once, or `batch.uses` times. replay: drawn again and again, from what
+    `replay` of the policy keeps."""
+    after: int = 0
+    """Records behind the last trained one that a window of replay holds, such as n - 1 for n-step returns; the
+    bootstrap observation comes on top."""
+    first_priorities: str | None = None
+    """Function `module:name`, free of torch, that gives windows of replay their first priorities:
+    `(settings, fields) -> float32 [N]`, with all fields of N windows as in a batch. None: the greatest so far."""

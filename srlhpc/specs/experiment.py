@@ -11,6 +11,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_va
 from srlhpc.errors import counted, did_you_mean
 from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.named_modules import NamedAlgorithm, NamedEnvironment, NamedNetwork
+from srlhpc.specs.replay import ReplaySpec
 from srlhpc.specs.spec import Spec, refusal
 
 
@@ -43,6 +44,9 @@ class PolicySpec(Spec):
     """What one update learns from."""
     normalize: NormalizeSpec = NormalizeSpec()
     """Running normalisation."""
+    replay: ReplaySpec | None = None
+    """What is kept of the past and how it is drawn; required by learning rules that draw from replay, null with those
+    that learn from fresh records."""
     max_policy_lag: NonNegativeInt | Literal["auto"] | None = "auto"
     """Fragments start only when none of them need be more updates old than this when trained, and one that is older
     all the same is dropped. 0: data is never older than the parameters it trains, and actors wait during updates. auto:
@@ -57,7 +61,9 @@ class PolicySpec(Spec):
                 "set network.recurrent, or burn_in_steps to 0",
                 *("batch", "burn_in_steps"),
             )
-        if self.batch.burn_in_steps >= self.batch.fragment_steps:
+        if self.replay:
+            self._check_replay(self.replay)
+        elif self.batch.burn_in_steps >= self.batch.fragment_steps:
             raise refusal(
                 f"is {self.batch.burn_in_steps}; it must be less than fragment_steps ({self.batch.fragment_steps}).",
                 *("batch", "burn_in_steps"),
@@ -72,6 +78,23 @@ class PolicySpec(Spec):
             )
         self.algorithm.check(self.batch, self.network)
         return self
+
+    def _check_replay(self, replay: ReplaySpec) -> None:
+        replay.check(self.batch, self.network.recurrent is not None)
+        if self.max_policy_lag != "auto":
+            lag = "null" if self.max_policy_lag is None else self.max_policy_lag
+            raise refusal(
+                f"is {lag} beside replay, whose records are meant to be old: leave it out "
+                "(replay.samples_per_insert sets the pace)",
+                "max_policy_lag",
+            )
+        if self.normalize.returns in (True, "targets_only"):
+            shown = "true" if self.normalize.returns is True else self.normalize.returns
+            raise refusal(
+                f"is {shown} beside replay, where values were stored long before they are used and their scale has "
+                "moved since; set it to pop_art or false",
+                *("normalize", "returns"),
+            )
 
     def _check_chunks(self) -> None:
         batch, where = self.batch, ("batch", "chunk_steps")

@@ -38,8 +38,13 @@ RULE = {"kind": "tests.plan.wanting"}
             "policies.default: algorithm tests.plan.silent_rule does not say which networks it trains; its Settings "
             "must define `needs(kind)`, which returns a srlhpc.specs.contracts.Needs",
         ),
+        (
+            {"data": "replay"},
+            "policies.default.replay: is missing; algorithm tests.plan.wanting draws from replay: add for example "
+            "{capacity: 100000, samples_per_insert: 8}",
+        ),
     ],
-    ids=["contract", "output", "shape", "silent"],
+    ids=["contract", "output", "shape", "silent", "replay"],
 )
 def test_network_that_lacks_what_a_rule_needs_is_refused(rule: dict[str, Any], text: str) -> None:
     with pytest.raises(UserError, match=re.escape(text) + "$"):

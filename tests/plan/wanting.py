@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
@@ -14,10 +14,11 @@ class Settings(AlgorithmSettings):
     outputs: dict[str, tuple[int, ...]] = {}
     """Name to the shape of float32 numbers."""
     feedback: bool = False
+    data: Literal["stream", "replay"] = "stream"
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
         outputs = {name: ArraySpec(shape, "float32") for name, shape in self.outputs.items()}
-        return Needs(self.contract, outputs, gives_feedback=self.feedback)
+        return Needs(self.contract, outputs, gives_feedback=self.feedback, data=self.data)
 
 
 def build(settings: Settings, policy: object, context: object) -> NoReturn:
