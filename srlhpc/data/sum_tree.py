@@ -41,6 +41,11 @@ class SumTree:
             nodes = _distinct(nodes >> 1)
             self._nodes[nodes] = self._nodes[2 * nodes] + self._nodes[2 * nodes + 1]
 
+    def reset(self, values: _Numbers) -> None:
+        """Replaces all numbers, the first ones by these and the others by 0."""
+        self._nodes[:] = 0.0
+        self.set(np.arange(values.size), values)
+
     def find(self, masses: _Numbers) -> _Indices:
         """The index whose share of `[0, sum)`, in the order of indices, holds each mass; never one whose number is 0.
 

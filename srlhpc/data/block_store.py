@@ -1,0 +1,172 @@
+"""The store of a replay rank: the newest blocks, and windows of their records that are drawn again and again.
+
+Blocks stay as they came and are overwritten oldest first, whoever sent them. Windows are cut across blocks when they
+are drawn, so overlapping windows, burn-in and the records behind the last trained one cost no memory.
+
+An item is a window that can be drawn. It begins at any `stride`-th record of a block, in any column. It is drawable as
+soon as all its records are there, or as many as there will be: a block whose number does not follow that of its group's
+last one begins anew, and the block before ends with a cut (data/windows.py). It may cross ends of episodes. One without
+a valid trained record is never drawn. It ends with the block of its first record.
+
+Burn-in is whole in every window. So the first `burn_in_steps` records of a group's sequence of blocks warm up memory
+and are never trained, as in R2D2 (Kapturowski et al. 2019, section 3), but there this holds for every episode: here the
+records of all episodes but the very first are trained from their start, because the burn-in of such a window lies in
+the episode before, and memory is reset between them as it was when acting. Padding the very first with records that
+never were would train a few records more and hide a wrong state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from srlhpc.data.block_storage import Block, BlockStorage, Indices, Places
+from srlhpc.data.blocks import BlockHeader
+from srlhpc.data.item_draws import Draws
+from srlhpc.data.layout import Array, Layout
+from srlhpc.data.windows import GENERATION, PROBABILITY, SLOT, WindowShape
+from srlhpc.specs.replay import Draw
+
+FirstPriority = Callable[[Mapping[str, Array]], Array]
+"""Priorities `[N]` of windows that were never drawn, from their fields `[R, N, ...]` or `[R + 1, N, ...]`. Only fields
+that are asked for are gathered."""
+_COUNTS = ("inserted_blocks", "inserted_records", "inserted_valid", "inserted_steps")
+
+
+class BlockStore:
+    """Keeps the last blocks that came and draws windows of them.
+
+    Args:
+        block: layout of a block.
+        window: which records are drawn together.
+        slots: blocks that are kept.
+        draw: how windows are drawn.
+        generator: source of all randomness; its state is saved with the store's.
+        first_priority: priority of an item that becomes drawable; None: the greatest so far.
+    """
+
+    def __init__(
+        self,
+        block: Layout,
+        window: WindowShape,
+        *,
+        slots: int,
+        draw: Draw,
+        generator: np.random.Generator,
+        first_priority: FirstPriority | None,
+    ) -> None:
+        self._slots, self._first_priority = slots, first_priority
+        self._storage = BlockStorage(block, window, slots)
+        self._per_slot = self._storage.per_slot
+        self._trained = slice(window.burn_in_steps, window.burn_in_steps + window.fragment_steps)
+        self._draws = Draws(draw, slots * self._per_slot, generator)
+        self._generations = np.zeros(slots, np.int64)
+        """How often each slot was overwritten."""
+        self.inserted_blocks = 0
+        self.inserted_records = 0
+        """Records of columns that came in, invalid ones included."""
+        self.inserted_valid = 0
+        self.inserted_steps = 0
+        """Environment steps that came in."""
+
+    @property
+    def drawable(self) -> int:
+        """Items that can be drawn."""
+        return len(self._draws)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that are kept now."""
+        return min(self.inserted_blocks, self._slots)
+
+    def add(self, block: Block) -> None:
+        """Copies a block in, over the oldest one if there is no room."""
+        slot = self.inserted_blocks % self._slots
+        if self.inserted_blocks >= self._slots:
+            self._storage.remove(slot)
+            self._draws.remove(np.arange(slot * self._per_slot, (slot + 1) * self._per_slot))
+            self._generations[slot] += 1
+        whole = self._storage.put(slot, block)
+        self.inserted_blocks += 1
+        self.inserted_records += block.fields["valid"].size
+        self.inserted_valid += int(block.header[BlockHeader.VALID])
+        self.inserted_steps += int(block.header[BlockHeader.STEPS])
+        self._offer(whole)
+
+    def _offer(self, items: Indices) -> None:
+        """Lets those of the items be drawn that train anything."""
+        valid = self._storage.gather("valid", self._storage.places(items))
+        items = items[valid[self._trained].any(axis=0)]
+        if items.size:
+            self._draws.add(items, self._first_priorities(items))
+
+    def _first_priorities(self, items: Indices) -> Array | None:
+        if self._first_priority is None or not self._draws.uses_priorities:
+            return None
+        return self._first_priority(_Windows(self._storage, self._storage.places(items)))
+
+    def draw(self, fields: Mapping[str, Array]) -> None:
+        """Fills the fields of a message of windows (data/windows.py); something must be drawable."""
+        items, probabilities = self._draws.draw(fields[SLOT].size)
+        places = self._storage.places(items)
+        for name in self._storage.names():
+            self._storage.gather(name, places, out=fields[name])
+        fields[SLOT][:] = items
+        fields[GENERATION][:] = self._generations[items // self._per_slot]
+        fields[PROBABILITY][:] = probabilities
+
+    def update(self, slot: Array, generation: Array, priority: Array) -> int:
+        """Replaces the priorities of items that were drawn; of equal items the last counts.
+
+        Returns:
+            How many were dropped, because their block was overwritten meanwhile.
+
+        Raises:
+            ValueError: a priority is negative or no number.
+        """
+        kept = self._generations[slot // self._per_slot] == generation
+        self._draws.prioritize(slot[kept], priority[kept])
+        return int(kept.size - np.count_nonzero(kept))
+
+    def save_state(self) -> dict[str, Any]:
+        """All that the store holds, and the state of its generator.
+
+        The arrays of records are the store's own memory: write them before the next block is added.
+        """
+        return {
+            "storage": self._storage.save_state(self.blocks),
+            "draws": self._draws.save_state(self.blocks * self._per_slot),
+            "generations": self._generations.copy(),
+            **{name: getattr(self, name) for name in _COUNTS},
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> bool:
+        """Takes back what `save_state` gave; false, and nothing is changed, if it is of other shapes."""
+        if state["generations"].shape != self._generations.shape or not self._storage.fits(state["storage"]):
+            return False
+        self._storage.load_state(state["storage"])
+        self._draws.load_state(state["draws"])
+        self._generations[:] = state["generations"]
+        for name in _COUNTS:
+            setattr(self, name, int(state[name]))
+        return True
+
+
+class _Windows(Mapping[str, Array]):
+    """Fields of some windows, each gathered when it is asked for."""
+
+    def __init__(self, storage: BlockStorage, places: Places) -> None:
+        self._storage, self._places = storage, places
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._storage.names():
+            raise KeyError(name)
+        return self._storage.gather(name, self._places)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._storage.names())
+
+    def __len__(self) -> int:
+        return len(self._storage.names())
