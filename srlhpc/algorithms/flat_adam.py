@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,6 +15,15 @@ class Snapshot(NamedTuple):
 
     parameters: Tensor
     state: dict[str, Tensor]
+
+
+def flattened(parameters: Sequence[nn.Parameter]) -> Tensor:
+    """One vector `[P]` of which all the parameters become views, in their order; no gradient goes to it."""
+    flat = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
+    parts = torch.split(flat, [parameter.numel() for parameter in parameters])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.data = part.view(parameter.shape)
+    return flat
 
 
 class FlatAdam:
@@ -31,16 +40,14 @@ class FlatAdam:
 
     def __init__(self, module: nn.Module, *, epsilon: float, weight_decay: float = 0.0) -> None:
         parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        flat = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
-        self._parameters = flat
+        flat = flattened(parameters)
+        self.parameters = flat
+        """All parameters, flat and live."""
         self.gradients = torch.zeros_like(flat)
         """All gradients, flat; `zero_` before and `backward` into it."""
-        start = 0
-        for parameter in parameters:
-            part = slice(start, start + parameter.numel())
-            parameter.data = flat[part].view(parameter.shape)
-            parameter.grad = self.gradients[part].view(parameter.shape)
-            start = part.stop
+        parts = torch.split(self.gradients, [parameter.numel() for parameter in parameters])
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.grad = part.view(parameter.shape)
         self._epsilon, self._weight_decay = epsilon, weight_decay
         self._steps = torch.zeros((), dtype=torch.float32, device=flat.device)
         self._first_moment = torch.zeros_like(flat)
@@ -53,7 +60,7 @@ class FlatAdam:
             self._clip(gradient_norm, max_gradient_norm)
         # The class torch.optim.Adam loads torch's compiler: 70 MB and a second that its functional form does not cost.
         adam(
-            [self._parameters],
+            [self.parameters],
             [self.gradients],
             [self._first_moment],
             [self._second_moment],
@@ -103,10 +110,10 @@ class FlatAdam:
 
     def snapshot(self) -> Snapshot:
         """A copy of parameters and state."""
-        return Snapshot(self._parameters.clone(), {name: t.clone() for name, t in self.state().items()})
+        return Snapshot(self.parameters.clone(), {name: t.clone() for name, t in self.state().items()})
 
     @torch.no_grad()
     def restore(self, snapshot: Snapshot) -> None:
         """Goes back to a snapshot."""
-        self._parameters.copy_(snapshot.parameters)
+        self.parameters.copy_(snapshot.parameters)
         self.load_state(snapshot.state)
