@@ -1,0 +1,62 @@
+"""How rules explore that draw some of their actions at random: numbers for each column of a policy."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge, Gt, Le
+from numpy.typing import NDArray
+from pydantic import Field, NonNegativeFloat, field_validator
+
+from srlhpc.environment import FloatArray
+from srlhpc.specs.schedule import LinearSchedule, Schedule, value_at
+from srlhpc.specs.spec import Spec
+
+Probability = Annotated[float, Ge(0.0), Le(1.0)]
+
+
+class Epsilon(Spec):
+    """Every column draws any allowed action with the same probability."""
+
+    kind: Literal["epsilon"] = "epsilon"
+    value: Schedule = LinearSchedule(start=1.0, end=0.1, steps=1_000_000)
+    """Probability of drawing any action. Default: Mnih et al. 2015 (Nature 518, extended data table 1)."""
+    evaluation: Probability = 0.0
+    """The same for whoever acts without being trained."""
+
+    @field_validator("value")
+    @classmethod
+    def _check_probability(cls, schedule: Schedule) -> Schedule:
+        ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule,)
+        for end in ends:
+            if not 0 <= end <= 1:
+                raise ValueError(f"is {end}; a probability lies between 0 and 1")
+        return schedule
+
+    def probabilities(self, columns: NDArray[np.int64], total: int, steps: int) -> FloatArray:  # noqa: ARG002
+        """The probability of each column, float32 `[len(columns)]`; args as in `AlgorithmSettings.explore`."""
+        return np.full(len(columns), value_at(self.value, steps), np.float32)
+
+
+class Ladder(Spec):
+    """Every column draws any allowed action with a probability of its own, the same throughout.
+
+    epsilon_i = base ^ (1 + exponent * i / (N - 1)) (Horgan et al. 2018, section 4; arXiv:1803.00933): column 0 of N
+    explores most. A single column has the base.
+    """
+
+    kind: Literal["ladder"] = "ladder"
+    base: Annotated[float, Gt(0.0), Le(1.0)] = 0.4
+    """Probability of drawing any action, in column 0."""
+    exponent: NonNegativeFloat = 7.0
+    """The last column's is the base to the power of 1 + this."""
+    evaluation: Probability = 0.0
+    """The same for whoever acts without being trained."""
+
+    def probabilities(self, columns: NDArray[np.int64], total: int, steps: int) -> FloatArray:  # noqa: ARG002
+        """The probability of each column, float32 `[len(columns)]`; args as in `AlgorithmSettings.explore`."""
+        return (self.base ** (1 + self.exponent * columns / max(1, total - 1))).astype(np.float32)
+
+
+RandomActions = Annotated[Epsilon | Ladder, Field(discriminator="kind")]

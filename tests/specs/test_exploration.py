@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from srlhpc.specs.exploration import Epsilon, Ladder
+from srlhpc.specs.schedule import LinearSchedule
+
+
+def test_ladder_of_eight_columns_is_that_of_the_paper() -> None:
+    found = Ladder().probabilities(np.arange(8), 8, steps=0)
+    expected = [0.4, 0.16, 0.064, 0.0256, 0.01024, 0.004096, 0.001638, 0.000655]
+    assert found.dtype == np.float32
+    assert found.tolist() == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_single_column_has_the_base_of_the_ladder() -> None:
+    assert Ladder(base=0.3).probabilities(np.arange(1), 1, steps=5).tolist() == pytest.approx([0.3])
+
+
+def test_some_columns_have_the_rungs_of_their_numbers() -> None:
+    whole = Ladder().probabilities(np.arange(8), 8, steps=0)
+    assert Ladder().probabilities(np.array([6, 1]), 8, steps=9).tolist() == [whole[6], whole[1]]
+
+
+def test_epsilon_follows_its_schedule_in_every_column() -> None:
+    epsilon = Epsilon(value=LinearSchedule(start=1.0, end=0.5, steps=100))
+    assert epsilon.probabilities(np.arange(3), 3, steps=50).tolist() == [0.75] * 3
+    assert epsilon.probabilities(np.arange(3), 3, steps=1000).dtype == np.float32
+
+
+@pytest.mark.parametrize("value", [1.5, LinearSchedule(start=1.0, end=-0.1, steps=10)])
+def test_what_is_no_probability_is_refused(value: float | LinearSchedule) -> None:
+    with pytest.raises(ValidationError, match="a probability lies between 0 and 1"):
+        Epsilon(value=value)
