@@ -68,6 +68,8 @@ def what_to_write_instead(name: str) -> str:
     module, bare = _split(name)
     if newest := newest_version(name):
         return f"its newest version is '{newest}'"
+    if game := re.fullmatch(r"MinAtar/(\w+)-v\d+", bare):
+        return f"take environment: {{factory: minatar, game: {re.sub('(?<=[a-z])(?=[A-Z])', '_', game[1]).lower()}}}"
     home = next((home for home in HOMES if re.match(home.ids, bare)), None)
     if home and not _is_installed(home.module):
         return (

@@ -7,7 +7,12 @@ import importlib.util
 
 from envs._gymnasium_names import home_of_module, newest_version
 
-OUR_EXTRAS = {"mujoco": "srlhpc[mujoco]", "ale_py": "srlhpc[atari]", "pygame": "srlhpc[video]"}
+OUR_EXTRAS = {
+    "mujoco": "srlhpc[mujoco]",
+    "ale_py": "srlhpc[atari]",
+    "pygame": "srlhpc[video]",
+    "Box2D": "srlhpc[box2d]",
+}
 """Packages that an extra of ours installs."""
 
 

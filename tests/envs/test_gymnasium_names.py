@@ -145,6 +145,10 @@ def test_name_that_nobody_knows_is_answered_by_the_form_with_a_module() -> None:
     assert "it is not registered after importing json" in answer("json:Zzyzx-v0")
 
 
+def test_minatar_name_is_answered_by_its_factory() -> None:
+    assert "environment: {factory: minatar, game: space_invaders}" in answer("MinAtar/SpaceInvaders-v1")
+
+
 def test_atari_name_is_answered_by_its_module_and_the_faster_factory() -> None:
     pytest.importorskip("ale_py")
     # In a process of its own: here, another test may have imported the module.

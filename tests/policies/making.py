@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from srlhpc.environment import ActionSpace, ArraySpec, Discrete, Kind
-from srlhpc.policies import entities, impala_cnn, mlp, nature_cnn
+from srlhpc.policies import entities, impala_cnn, minatar_cnn, mlp, nature_cnn
 from srlhpc.policies.policy import Policy
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
-NETWORKS = {"mlp": mlp, "nature_cnn": nature_cnn, "impala_cnn": impala_cnn}
+NETWORKS = {"mlp": mlp, "nature_cnn": nature_cnn, "impala_cnn": impala_cnn, "minatar_cnn": minatar_cnn}
 NOTHING = NormalizeSpec()
 EVERYTHING = NormalizeSpec(observations=True, returns=True)
 

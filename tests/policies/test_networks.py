@@ -41,6 +41,7 @@ SERVED = {
     "masked multi-discrete": ("mlp", kind(actions=MultiDiscrete((2, 3)), masked=True)),
     "nature": ("nature_cnn", kind(IMAGES)),
     "impala": ("impala_cnn", kind(IMAGES)),
+    "minatar": ("minatar_cnn", kind({"cells": image(4, 10)})),
     "dict to nature": ("nature_cnn", kind(MIXED)),
     "entities": ("entities", entity_kind(MultiDiscrete((2, 3)))),
 }
@@ -178,6 +179,12 @@ def test_impala_cnn_has_the_published_sizes() -> None:
     assert sizes == [(16, 4, 8, 8), (32, 16, 4, 4), (256, 32 * 9 * 9)]
 
 
+def test_minatar_cnn_has_the_published_sizes() -> None:
+    made = policy("minatar_cnn", kind({"cells": ArraySpec((6, 10, 10), "uint8")}))
+    sizes = [tuple(p.shape) for name, p in made.named_parameters() if name.startswith("torso") and "weight" in name]
+    assert sizes == [(16, 6, 3, 3), (128, 16 * 8 * 8)]
+
+
 def test_initial_policy_is_nearly_uniform_and_initial_values_are_not_tiny() -> None:
     torch.manual_seed(0)
     made = NETWORKS["mlp"].build(NETWORKS["mlp"].Settings(kind="mlp"), kind(), NOTHING)
@@ -242,13 +249,13 @@ def test_integers_and_bytes_are_not_normalized() -> None:
     assert len(sums) == 1 + 2 * (3 + 44 * 44)
 
 
-@pytest.mark.parametrize("network", ["nature_cnn", "impala_cnn"])
+@pytest.mark.parametrize("network", ["nature_cnn", "impala_cnn", "minatar_cnn"])
 def test_image_network_refuses_agents_without_an_image(network: str) -> None:
     with pytest.raises(UserError, match=r"needs an image .* kind 'walkers' observe body \[6\]; use network mlp"):
         NETWORKS[network].Settings(kind=network).check(kind())
 
 
-@pytest.mark.parametrize(("network", "least"), [("nature_cnn", 36), ("impala_cnn", 20)])
+@pytest.mark.parametrize(("network", "least"), [("nature_cnn", 36), ("impala_cnn", 20), ("minatar_cnn", 3)])
 def test_image_network_refuses_images_that_are_too_small(network: str, least: int) -> None:
     settings = NETWORKS[network].Settings(kind=network)
     settings.check(kind({"screen": image(size=least)}))
@@ -271,11 +278,12 @@ def test_settings_and_checks_load_no_torch() -> None:
     script = (
         "import sys\n"
         "from srlhpc.environment import ArraySpec, Discrete, Kind\n"
-        "from srlhpc.policies import entities, impala_cnn, mlp, nature_cnn\n"
+        "from srlhpc.policies import entities, impala_cnn, minatar_cnn, mlp, nature_cnn\n"
         "import srlhpc.algorithms.ppo\n"
         "agents = Kind('k', ('a',), {'o': ArraySpec((4, 84, 84), 'uint8')}, Discrete(2))\n"
-        "for name, module in {'mlp': mlp, 'nature_cnn': nature_cnn, 'impala_cnn': impala_cnn}.items():\n"
+        "for name, module in zip(('minatar_cnn', 'nature_cnn', 'impala_cnn'), (minatar_cnn, nature_cnn, impala_cnn)):\n"
         "    module.Settings(kind=name).check(agents)\n"
+        "mlp.Settings(kind='mlp').check(agents)\n"
         "seen = {'body': ArraySpec((4,), 'float32'), 'others': ArraySpec((3, 5), 'float32')}\n"
         "network = entities.Settings(kind='entities', own=('body',), sets={'others': {}})\n"
         "network.check(Kind('k', ('a',), seen, Discrete(2)))\n"

@@ -1,0 +1,35 @@
+"""Network `minatar_cnn`: what the games of MinAtar were published with (Young and Tian 2019, arXiv:1903.03176)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import PositiveInt
+
+from srlhpc.environment import Kind
+from srlhpc.policies.layers.images import Convolution, check_images
+from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.named_modules import NetworkSettings
+
+if TYPE_CHECKING:
+    from srlhpc.policies.contracts import ActorCriticPolicy
+
+LAYERS = (Convolution(16, kernel=3, stride=1),)
+
+
+class Settings(NetworkSettings):
+    """One convolution and one fully connected layer, shared by policy and value; for images of few cells."""
+
+    features: PositiveInt = 128
+    """Units of the fully connected layer."""
+
+    def check(self, kind: Kind) -> None:
+        check_images("minatar_cnn", kind, LAYERS)
+
+
+def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
+    """The policy, initialised from torch's default generator."""
+    from srlhpc.policies.convolutional import build_convolutional
+
+    settings.check(kind)
+    return build_convolutional(kind, normalize, LAYERS, settings.features, settings)
