@@ -25,6 +25,8 @@ _ENDED_BY_TERM = """\
   done
   files=$({{ cat "/proc/$child/maps"; readlink "/proc/$child/fd/"*; }} 2>/dev/null |
     grep -oE '/dev/shm/(mpich_|ucx_|sm_segment)[^ ]*$' | sort -u)
+  # First these: PMI kills the step, this script included, when a rank is gone that has not left MPI.
+  rm -f $files
   kill -KILL "$child" 2>/dev/null
 """
 
@@ -87,14 +89,12 @@ exits={shlex.quote(str(attempt.exits))}
 end="$exits/.$rank"
 echo "255 $(date +%s.%N)         " >"$end"
 export {RANK_VARIABLE}="$rank"
-files=
 {on_term}{threads_lines("$threads")}
 {started}
 child=$!
 {caught}wait "$child"; code=$?
 while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
 wait "$child" 2>/dev/null; last=$?; [ $last = 127 ] || code=$last
-rm -f $files
 said="$code $(date +%s.%N)"
 # SIGBUS: shared memory has run out; its size and what is free of it, in KiB.
 free() {{ read -r _; read -r _ size _ free _; echo "$size $free"; }}

@@ -121,15 +121,15 @@ class Standby:
                 waiting.step.wait(timeout=_SCRIPTS_SECONDS)
         end_step(waiting.step)
         kill_processes_of(waiting.attempt.folder)
-        # After TERM the scripts around the ranks have done it.
-        if not was_ready and not self._looks.exists(waiting.attempt.terminated):
+        if not was_ready:
             self._sweep(waiting.attempt)
         with contextlib.suppress(OSError):
             self._paths.remove(waiting.attempt)
 
     def _sweep(self, attempt: AttemptPaths) -> None:
-        if sweep_nodes(attempt, self._job, self._allocation):
-            # A job that is being cancelled may start no more steps.
+        # After TERM Slurm starts no more steps, and the scripts around the ranks have done it, if nobody killed them.
+        is_over = self._looks.exists(attempt.terminated)
+        if is_over or sweep_nodes(attempt, self._job, self._allocation):
             sweep_here(attempt, self._job)
 
     def _start(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -106,6 +107,37 @@ while os.path.exists({str(mapped)!r}) and {waits}: signal.pause()
     finally:
         for path in (mapped, opened, other):
             path.unlink(missing_ok=True)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs /dev/shm")
+def test_script_that_is_killed_as_soon_as_its_rank_is_has_removed_what_the_rank_made(attempt: AttemptPaths) -> None:
+    made = SHARED / f"mpich_shm_test_{os.getpid()}_made"
+    # As PMI does, which kills the step of a rank that has gone without leaving MPI.
+    program = f"""
+import os, signal
+script, (read, write) = os.getppid(), os.pipe()
+if os.fork() == 0:
+    os.close(write)
+    os.read(read, 1)
+    os.kill(script, signal.SIGKILL)
+    os._exit(0)
+file = open({str(made)!r}, "w")
+os.kill(script, signal.SIGTERM)
+while True: signal.pause()
+"""
+    attempt.standby.touch()
+    try:
+        code = run_script(
+            attempt,
+            [sys.executable, "-c", program],
+            ignored="USR1 TERM",
+            noted=attempt.terminated,
+            until=attempt.standby,
+        )
+        assert code == -signal.SIGKILL
+        assert not made.exists()
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def test_script_of_a_rank_that_stands_by_minds_a_term_that_comes_before_its_rank_is_started(
