@@ -64,6 +64,24 @@ def raw_pong(num_environments: int) -> Stepper:
     return lambda t: vector.step(actions[t % ROWS])
 
 
+def raw_minatar(num_environments: int) -> Stepper:
+    from minatar import Environment
+
+    games = [Environment("breakout") for _ in range(num_environments)]
+    for game in games:
+        game.seed(1)
+        game.reset()
+    actions = np.random.default_rng(0).integers(6, size=(ROWS, num_environments))
+
+    def step(t: int) -> None:
+        for game, action in zip(games, actions[t % ROWS], strict=True):
+            if game.act(action)[1]:
+                game.reset()
+            game.state()
+
+    return step
+
+
 def raw_halfcheetah(num_environments: int) -> Stepper:
     import gymnasium
 
@@ -100,6 +118,7 @@ def raw_simple_spread(num_environments: int) -> Stepper:
 CASES: dict[str, tuple[Callable[[int], Stepper], dict[str, Any], int]] = {
     "CartPole": (raw_cartpole, {"factory": "gymnasium", "id": "CartPole-v1"}, 8),
     "Pong": (raw_pong, {"factory": "atari", "game": "pong"}, 4),
+    "MinAtar Breakout": (raw_minatar, {"factory": "minatar", "game": "breakout"}, 8),
     "HalfCheetah": (raw_halfcheetah, {"factory": "mujoco", "task": "HalfCheetah-v5"}, 4),
     "simple_spread": (raw_simple_spread, {"factory": "pettingzoo", "env": "mpe2.simple_spread_v3"}, 4),
 }
