@@ -5,15 +5,16 @@ Letters: N rows (agents that act now), T records of a fragment, B columns of a b
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from srlhpc.policies.policy import Policy, State
 from srlhpc.rl.distributions import Distribution
+from srlhpc.rl.squashed_gaussian import SquashedGaussian
 
 
 class Evaluated(NamedTuple):
@@ -113,3 +114,41 @@ class ActorCriticPolicy(Policy):
 
     def update_normalizers(self, sums: Tensor) -> None:
         """Takes the records that `sums` stand for into the running statistics."""
+
+
+class SquashedActor(Policy):
+    """What acts in the contract `actor_and_critics`; without memory."""
+
+    @abstractmethod
+    def encode(self, observations: Mapping[str, Tensor]) -> Any:
+        """What actor and critics take, all leading axes of the raw observations as one; it has no gradient."""
+
+    @abstractmethod
+    def distribution(self, encoded: Any) -> SquashedGaussian:
+        """Distribution over actions in [-1, 1], batch shape `[N]`, with gradients."""
+
+
+class Critics(nn.Module, ABC):
+    """Values of actions by several critics that share no parameter."""
+
+    @abstractmethod
+    def forward(self, encoded: Any, actions: Tensor) -> Tensor:
+        """Q(s, a) of each of C critics, float32 `[C, N]`.
+
+        Args:
+            encoded: what the actor's `encode` gives, N rows.
+            actions: float32 `[N, D]` in [-1, 1].
+        """
+
+
+class ActorAndCritics(nn.Module):
+    """Contract `actor_and_critics`: what is trained; the actor alone acts and travels.
+
+    Args:
+        actor: the policy.
+        critics: they hold no parameter of the actor.
+    """
+
+    def __init__(self, actor: SquashedActor, critics: Critics) -> None:
+        super().__init__()
+        self.actor, self.critics = actor, critics

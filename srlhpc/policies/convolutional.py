@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from srlhpc.environment import Kind
+from srlhpc.policies.actor_and_critics import TorsoActor, TorsoOf
 from srlhpc.policies.actor_critic import ActorCritic
 from srlhpc.policies.layers.images import Convolution, is_image
 from srlhpc.policies.layers.observations import ObservationEncoder
@@ -23,8 +24,7 @@ def build_convolutional(
 ) -> ActorCritic:
     """An actor-critic with one convolutional torso for both heads; the images were checked by `check_images`."""
     encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize)
-    height, width = next(spec.shape[1:] for spec in kind.observations.values() if is_image(spec))
-    torso = CnnTorso(encoder.image_scales, height, width, encoder.vector_size, layers, features)
+    torso = torso_of(kind, encoder, layers, features)(encoder.vector_size)
     recurrent = settings.recurrent
     memory = build_memory(recurrent.kind, features, recurrent.size) if recurrent is not None else None
     return ActorCritic(
@@ -35,3 +35,21 @@ def build_convolutional(
         normalize=normalize,
         initial_log_std=settings.initial_log_std,
     )
+
+
+def build_convolutional_actor(
+    kind: Kind,
+    normalize: NormalizeSpec,
+    layers: Sequence[Convolution],
+    features: int,
+    settings: NetworkSettings,
+) -> TorsoActor:
+    """What acts in the contract `actor_and_critics`; the images were checked by `check_images`."""
+    encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize)
+    return TorsoActor(kind, encoder, torso_of(kind, encoder, layers, features), settings.initial_log_std)
+
+
+def torso_of(kind: Kind, encoder: ObservationEncoder, layers: Sequence[Convolution], features: int) -> TorsoOf:
+    """Makes convolutional torsos for the encoder's images and a vector of any size."""
+    height, width = next(spec.shape[1:] for spec in kind.observations.values() if is_image(spec))
+    return lambda inputs: CnnTorso(encoder.image_scales, height, width, inputs, layers, features)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pydantic import PositiveInt
 
 from srlhpc.environment import Kind
 from srlhpc.policies.layers.images import Convolution, check_images
+from srlhpc.specs.contracts import Offer, actor_and_critics
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
-    from srlhpc.policies.contracts import ActorCriticPolicy
+    from srlhpc.policies.actor_and_critics import TorsoActor
+    from srlhpc.policies.contracts import ActorAndCritics, ActorCriticPolicy
 
 LAYERS = (Convolution(16, kernel=8, stride=4), Convolution(32, kernel=4, stride=2))
 
@@ -26,6 +29,9 @@ class Settings(NetworkSettings):
     def check(self, kind: Kind) -> None:
         check_images("impala_cnn", kind, LAYERS)
 
+    def offers(self, kind: Kind) -> Mapping[str, Offer]:
+        return {**super().offers(kind), **actor_and_critics(kind, has_memory=self.recurrent is not None)}
+
 
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
     """The policy, initialised from torch's default generator."""
@@ -33,3 +39,19 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCrit
 
     settings.check(kind)
     return build_convolutional(kind, normalize, LAYERS, settings.features, settings)
+
+
+def build_actor(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> TorsoActor:
+    """What acts in the contract `actor_and_critics`, initialised from torch's default generator."""
+    from srlhpc.policies.convolutional import build_convolutional_actor
+
+    settings.check(kind)
+    return build_convolutional_actor(kind, normalize, LAYERS, settings.features, settings)
+
+
+def build_critics(settings: Settings, actor: TorsoActor, normalize: NormalizeSpec) -> ActorAndCritics:  # noqa: ARG001
+    """What is trained in the contract `actor_and_critics`."""
+    from srlhpc.policies.actor_and_critics import with_critics
+    from srlhpc.policies.convolutional import torso_of
+
+    return with_critics(actor, torso_of(actor.kind, actor.encoder, LAYERS, settings.features))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import PositiveInt, model_validator
 
 from srlhpc.environment import Kind
+from srlhpc.specs.contracts import Offer, actor_and_critics
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
-    from srlhpc.policies.contracts import ActorCriticPolicy
+    from srlhpc.policies.actor_and_critics import TorsoActor, TorsoOf
+    from srlhpc.policies.contracts import ActorAndCritics, ActorCriticPolicy
 
 
 class Settings(NetworkSettings):
@@ -24,7 +27,7 @@ class Settings(NetworkSettings):
     activation: Literal["tanh", "relu"] = "tanh"
     """Nonlinearity after each layer."""
     shared: bool | None = None
-    """Whether policy and value use the same layers; null: shared with memory, separate without."""
+    """Whether policy and value of an actor-critic use the same layers; null: shared with memory, separate without."""
 
     @model_validator(mode="after")
     def _check_shared(self) -> Self:
@@ -34,6 +37,9 @@ class Settings(NetworkSettings):
                 "set shared to null or true, or recurrent to null"
             )
         return self
+
+    def offers(self, kind: Kind) -> Mapping[str, Offer]:
+        return {**super().offers(kind), **actor_and_critics(kind, has_memory=self.recurrent is not None)}
 
 
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
@@ -59,3 +65,25 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCrit
         normalize=normalize,
         initial_log_std=settings.initial_log_std,
     )
+
+
+def build_actor(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> TorsoActor:
+    """What acts in the contract `actor_and_critics`, initialised from torch's default generator."""
+    from srlhpc.policies.actor_and_critics import TorsoActor
+    from srlhpc.policies.layers.observations import ObservationEncoder
+
+    encoder = ObservationEncoder(kind.observations, images=False, normalize=normalize)
+    return TorsoActor(kind, encoder, _torso_of(settings), settings.initial_log_std)
+
+
+def build_critics(settings: Settings, actor: TorsoActor, normalize: NormalizeSpec) -> ActorAndCritics:  # noqa: ARG001
+    """What is trained in the contract `actor_and_critics`."""
+    from srlhpc.policies.actor_and_critics import with_critics
+
+    return with_critics(actor, _torso_of(settings))
+
+
+def _torso_of(settings: Settings) -> TorsoOf:
+    from srlhpc.policies.layers.torsos import MlpTorso
+
+    return lambda inputs: MlpTorso(inputs, settings.hidden, settings.activation)

@@ -17,10 +17,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from srlhpc.environment import Array, ArraySpec
+from srlhpc.environment import Array, ArraySpec, Continuous, Kind
 
 ACTOR_CRITIC = "actor_critic"
 """A distribution over actions and a value of the same records; `value` is an output of acting."""
+
+ACTOR_AND_CRITICS = "actor_and_critics"
+"""A squashed Gaussian over continuous actions, and critics of observations and actions that only trainers have; without
+memory."""
+
+LOG_STDS = (-5.0, 2.0)
+"""Least and greatest logarithm of the standard deviation of the contract `actor_and_critics`, before squashing."""
 
 Written = Literal["seen", "replied", "stepped"]
 """When an array of a record is written, and from what: before the action, from what the environment shows then; with
@@ -38,6 +45,16 @@ class Offer:
     build_trained: str | None = None
     """Function that makes what the rule's `build` gets instead of what acts, and that holds it:
     `(settings, policy, normalize) -> torch.nn.Module`. None: what acts is all that is trained."""
+
+
+def actor_and_critics(kind: Kind, *, has_memory: bool) -> dict[str, Offer]:
+    """The offer of `actor_and_critics` by a network whose module has `build_actor` and `build_critics`.
+
+    Empty where the contract does not fit: without continuous actions, and with memory.
+    """
+    if has_memory or not isinstance(kind.actions, Continuous):
+        return {}
+    return {ACTOR_AND_CRITICS: Offer(build="build_actor", build_trained="build_critics")}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge, Gt, Le
 from numpy.typing import NDArray
-from pydantic import Field, NonNegativeFloat, field_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
 
 from srlhpc.environment import FloatArray
 from srlhpc.specs.schedule import LinearSchedule, Schedule, value_at
@@ -57,6 +57,30 @@ class Ladder(Spec):
     def probabilities(self, columns: NDArray[np.int64], total: int, steps: int) -> FloatArray:  # noqa: ARG002
         """The probability of each column, float32 `[len(columns)]`; args as in `AlgorithmSettings.explore`."""
         return (self.base ** (1 + self.exponent * columns / max(1, total - 1))).astype(np.float32)
+
+
+class UniformStart(Spec):
+    """Every column draws actions uniformly from [-1, 1] at first, later from the policy's own distribution."""
+
+    kind: Literal["uniform_start"] = "uniform_start"
+    steps: NonNegativeInt = 5000
+    """Trained steps of the policy from which on its distribution acts; 0: from the start. Nothing is trained before
+    `replay.start_steps`, so uniform actions last until then at least. Default: CleanRL's (`learning_starts`)."""
+    evaluation: NonNegativeFloat = 0.0
+    """Factor of the distribution's standard deviation for whoever acts without being trained: 0 is the mode, 1 draws
+    as in training."""
+
+    def numbers(self, columns: NDArray[np.int64], total: int, steps: int) -> dict[str, FloatArray]:  # noqa: ARG002
+        """What `in_evaluation` names for each column, float32 `[len(columns)]`; args as in `AlgorithmSettings.explore`.
+
+        `uniform` is 1 where actions are drawn uniformly, `noise` the factor of the standard deviation elsewhere.
+        """
+        start = np.full(len(columns), steps < self.steps, np.float32)
+        return {"uniform": start, "noise": np.ones(len(columns), np.float32)}
+
+    def in_evaluation(self) -> dict[str, float]:
+        """The same numbers for whoever acts without being trained."""
+        return {"uniform": 0.0, "noise": self.evaluation}
 
 
 RandomActions = Annotated[Epsilon | Ladder, Field(discriminator="kind")]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from srlhpc.specs.exploration import Epsilon, Ladder
+from srlhpc.specs.exploration import Epsilon, Ladder, UniformStart
 from srlhpc.specs.schedule import LinearSchedule
 
 
@@ -34,3 +34,21 @@ def test_epsilon_follows_its_schedule_in_every_column() -> None:
 def test_what_is_no_probability_is_refused(value: float | LinearSchedule) -> None:
     with pytest.raises(ValidationError, match="a probability lies between 0 and 1"):
         Epsilon(value=value)
+
+
+def test_uniform_start_ends_at_its_steps_in_every_column() -> None:
+    start = UniformStart(steps=100)
+    before, after = (start.numbers(np.arange(3), 3, steps) for steps in (99, 100))
+    assert before["uniform"].tolist() == [1.0] * 3
+    assert after["uniform"].tolist() == [0.0] * 3
+    assert before["noise"].tolist() == after["noise"].tolist() == [1.0] * 3
+    assert {array.dtype for array in before.values()} == {np.dtype(np.float32)}
+
+
+def test_uniform_start_of_no_steps_never_draws_uniformly() -> None:
+    assert UniformStart(steps=0).numbers(np.arange(2), 2, 0)["uniform"].tolist() == [0.0, 0.0]
+
+
+def test_uniform_start_acts_with_the_mode_in_evaluation() -> None:
+    assert UniformStart().in_evaluation() == {"uniform": 0.0, "noise": 0.0}
+    assert UniformStart(evaluation=1.0).in_evaluation() == {"uniform": 0.0, "noise": 1.0}
