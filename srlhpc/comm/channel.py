@@ -137,6 +137,8 @@ class Stream(IntEnum):
     REPORTS = 7
     COMMANDS = 8
     PARTS = 9
+    WINDOWS = 10
+    DRAWS = 11
 
 
 @dataclass(frozen=True)

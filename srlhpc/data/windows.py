@@ -43,12 +43,6 @@ class WindowHeader(IntEnum):
     """Environment steps that came into the store since the attempt began."""
     INSERTED_VALID = 4
     """Valid records that came into the store since the attempt began."""
-    DRAWABLE = 5
-    """Items that could be drawn."""
-    BLOCKS = 6
-    """Blocks in the store."""
-    LIMITED = 7
-    """Whom the rate of replay makes wait."""
 
 
 class DrawHeader(IntEnum):

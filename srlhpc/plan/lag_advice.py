@@ -31,7 +31,10 @@ def _consequence(plan: Plan, policy: str, limit: int | None) -> str:
 
 
 def lag_advice(plan: Plan, policy: str) -> str | None:
-    """Which setting makes data newer; None where the limit was chosen, and where batches are kept in a queue."""
+    """Which setting makes data newer; None where the limit was chosen, where batches are kept in a queue, and with
+    replay."""
+    if plan.replays(policy):
+        return None
     spec, auto = plan.spec.policies[policy], auto_policy_lag(plan, policy)
     if plan.serial or spec.batch.queue is not None or isinstance(spec.max_policy_lag, int):
         return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 
-from srlhpc.data import blocks
+from srlhpc.data import blocks, windows
 from srlhpc.data.blocks import PolicyShapes
 from srlhpc.data.layout import Layout
+from srlhpc.data.windows import WindowShape
 from srlhpc.plan.plan import Plan
 
 
@@ -19,21 +21,75 @@ def policy_shapes(plan: Plan, policy: str) -> PolicyShapes:
     return PolicyShapes(kind, spec.network.state_arrays(), needs.outputs, needs.fields)
 
 
-def fragment_records(plan: Plan, policy: str) -> int:
-    """Records of one fragment, burn-in included."""
-    batch = plan.spec.policies[policy].batch
-    return batch.burn_in_steps + batch.fragment_steps
+@dataclass(frozen=True)
+class Fragment:
+    """What actors send of each column at once."""
+
+    records: int
+    """Burn-in included."""
+    burn_in: int
+    """Records at its beginning that repeat the end of the one before."""
+    chunks: int
+    """Parts with a stored recurrent state each."""
+
+    @property
+    def steps(self) -> int:
+        """Environment steps from its start to its end."""
+        return self.records - self.burn_in
+
+
+def fragment(plan: Plan, policy: str) -> Fragment:
+    """A fragment of the policy: what a batch is made of, or with replay a stretch of records to draw windows from."""
+    spec = plan.spec.policies[policy]
+    batch, replay = spec.batch, spec.replay
+    if replay is None:
+        return Fragment(batch.burn_in_steps + batch.fragment_steps, batch.burn_in_steps, batch.chunks)
+    has_memory = bool(spec.network.state_arrays())
+    chunks = replay.block_steps // replay.window_stride(batch.fragment_steps, has_memory) if has_memory else 1
+    return Fragment(replay.block_steps, 0, chunks)
 
 
 def block_layout(plan: Plan, policy: str) -> Layout:
     """A block: the fragments of one group."""
+    own = fragment(plan, policy)
     return blocks.block_layout(
         policy_shapes(plan, policy),
-        fragment_records(plan, policy),
+        own.records,
         plan.spec.actors.environments,
         len(plan.seat(policy).trained),
-        plan.spec.policies[policy].batch.chunks,
+        own.chunks,
     )
+
+
+def window_shape(plan: Plan, policy: str) -> WindowShape:
+    """Which records are drawn together; only with replay."""
+    spec = plan.spec.policies[policy]
+    batch, replay = spec.batch, spec.replay
+    assert replay is not None
+    return WindowShape(
+        batch.fragment_steps,
+        batch.burn_in_steps,
+        spec.algorithm.needs(plan.kind_of(policy)).after,
+        replay.window_stride(batch.fragment_steps, bool(spec.network.state_arrays())),
+    )
+
+
+def shard_windows(plan: Plan, policy: str) -> int:
+    """Windows of a trainer's batch that come from each of its replay ranks."""
+    spec = plan.spec.policies[policy]
+    return spec.batch.fragments * len(plan.trainers(policy)) // len(plan.replays(policy))
+
+
+def windows_layout(plan: Plan, policy: str) -> Layout:
+    """What a replay rank sends: its part of a batch."""
+    return windows.window_layout(
+        policy_shapes(plan, policy), window_shape(plan, policy).records, shard_windows(plan, policy)
+    )
+
+
+def draws_layout(plan: Plan, policy: str) -> Layout:
+    """What a trainer sends to a replay rank."""
+    return windows.draws_layout(shard_windows(plan, policy))
 
 
 def request_layout(plan: Plan, policy: str) -> Layout:
@@ -52,5 +108,7 @@ def reply_layout(plan: Plan, policy: str) -> Layout:
 
 def digest(plan: Plan) -> str:
     """Equal where spec, spaces and layouts are equal; compared on all ranks at start."""
-    data = plan.to_json() | {"layouts": [block_layout(plan, seat.policy).digest for seat in plan.seats]}
+    layouts = [block_layout(plan, seat.policy) for seat in plan.seats]
+    layouts += [windows_layout(plan, policy) for policy in plan.trained_policies if plan.replays(policy)]
+    data = plan.to_json() | {"layouts": [layout.digest for layout in layouts]}
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]

@@ -25,7 +25,8 @@ class RolePlan:
     address: int
     rank: int
     policy: str | None = None
-    """Policy that a trainer trains; the only one that a policy server serves, or None for all."""
+    """Policy that a trainer trains or whose records a replay rank keeps; the only one that a policy server serves, or
+    None for all."""
 
     @property
     def label(self) -> str:
@@ -153,8 +154,27 @@ class Plan:
         return actor.index * self.spec.actors.ring + place
 
     def sinks(self, policy: str) -> tuple[RolePlan, ...]:
-        """Roles that the policy's blocks go to: its trainers, who learn from each block as it comes."""
-        return self.trainers(policy)
+        """Roles that the policy's blocks go to: its replay ranks, else its trainers, who learn from each block as it
+        comes."""
+        return self.replays(policy) or self.trainers(policy)
+
+    def replays(self, policy: str) -> tuple[RolePlan, ...]:
+        """Roles that keep the policy's blocks and draw from them; none where each is learnt from as it comes."""
+        return self._replays.get(policy, ())
+
+    @cached_property
+    def _replays(self) -> dict[str, tuple[RolePlan, ...]]:
+        return {name: tuple(r for r in self.named("replay") if r.policy == name) for name in self.spec.policies}
+
+    def shards_of(self, trainer: RolePlan) -> tuple[RolePlan, ...]:
+        """Replay ranks that a trainer draws from, in equal parts."""
+        policy = trainer.policy or ""
+        return self.replays(policy)[trainer.index :: len(self.trainers(policy))]
+
+    def drawer_of(self, replay: RolePlan) -> RolePlan:
+        """The trainer that draws from a replay rank."""
+        trainers = self.trainers(replay.policy or "")
+        return trainers[replay.index % len(trainers)]
 
     def sink_of(self, group: int, policy: str) -> RolePlan:
         """The role that a group's blocks go to; it also grants the group its fragments."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,9 +12,10 @@ from srlhpc.errors import UserError, counted
 from srlhpc.plan.contract_check import check_contract, check_fields
 from srlhpc.plan.exploration import check_exploration, columns, exploration_notes
 from srlhpc.plan.lag_limits import max_policy_lag
-from srlhpc.plan.layouts import block_layout, policy_shapes, request_layout
+from srlhpc.plan.layouts import block_layout, fragment, policy_shapes, request_layout, windows_layout
 from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan, Seat
-from srlhpc.plan.roles import ROLES, RoleRow
+from srlhpc.plan.replay_check import check_replay
+from srlhpc.plan.roles import ROLES
 from srlhpc.plan.sizes import block_fragments
 from srlhpc.specs.experiment import ExperimentSpec
 
@@ -39,11 +39,17 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     plan = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
     plan = replace(plan, notes=(*_notes(spec, serial), *_lag_notes(plan), *exploration_notes(plan)))
     for policy in plan.trained_policies:
-        _check_batch(plan, policy)
+        if not plan.replays(policy):
+            _check_batch(plan, policy)
     for seat in seats:
         _check_policy(plan, seat)
     for policy in plan.trained_policies:
-        _check_feedback(plan, policy)
+        if plan.replays(policy):
+            check_replay(plan, policy)
+        else:
+            _check_feedback(plan, policy)
+    for seat in seats:
+        _check_message_sizes(plan, seat.policy)
     return plan
 
 
@@ -93,6 +99,10 @@ class _RoleList:
         self.roles.append(role)
         return role
 
+    def of(self, name: str, policy: str | None) -> list[RolePlan]:
+        """The roles of a policy that have been added."""
+        return [role for role in self.roles if (role.name, role.policy) == (name, policy)]
+
     def count(self, name: str) -> int:
         return sum(role.name == name for role in self.roles)
 
@@ -109,17 +119,16 @@ def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple
     for row in ROLES.values():
         if row.name == "policy_server" and host is not None:
             continue
-        for policy, index in itertools.product(trained if row.per_policy else [None], range(_ranks(row, spec))):
-            role = roles.add(row.name, index, policy)
-            if row.name == host:
-                roles.beside(role, "policy_server", roles.count("policy_server"), policy)
+        for policy in trained if row.per_policy else [None]:
+            ranks = row.ranks(spec, policy)
+            if ranks == 0 and row.beside is not None:
+                for other in roles.of(row.beside, policy):
+                    roles.beside(other, row.name, other.index, policy)
+            for index in range(ranks or 0):
+                role = roles.add(row.name, index, policy)
+                if row.name == host:
+                    roles.beside(role, "policy_server", roles.count("policy_server"), policy)
     return tuple(roles.roles)
-
-
-def _ranks(row: RoleRow, spec: ExperimentSpec) -> int:
-    """Ranks of a role: as many as its section says; one if it has none."""
-    section = row.settings(spec)
-    return 1 if section is None else int(section.ranks)
 
 
 def _check_roles(spec: ExperimentSpec, seats: tuple[Seat, ...], trained: list[str], serial: bool) -> None:
@@ -149,7 +158,7 @@ def _notes(spec: ExperimentSpec, serial: bool) -> list[str]:
 def _lag_notes(plan: Plan) -> Iterator[str]:
     """Which policies of several start fragments beyond their limit, lest groups wait in a circle."""
     limited = {
-        policy: plan.spec.policies[policy].batch.fragment_steps
+        policy: fragment(plan, policy).steps
         for policy in plan.trained_policies
         if max_policy_lag(plan, policy) is not None
     }
@@ -182,7 +191,6 @@ def _check_policy(plan: Plan, seat: Seat) -> None:
     except UserError as error:
         raise UserError(f"{where}.network: {error}") from None
     check_fields(where, policy.algorithm.kind, policy_shapes(plan, seat.policy))
-    _check_message_sizes(plan, seat.policy)
 
 
 def _check_batch(plan: Plan, policy: str) -> None:
@@ -204,9 +212,17 @@ def _check_batch(plan: Plan, policy: str) -> None:
 
 
 def _check_message_sizes(plan: Plan, policy: str) -> None:
-    for name, layout in (("block", block_layout(plan, policy)), ("request", request_layout(plan, policy))):
+    replays = bool(plan.replays(policy))
+    steps = "replay.block_steps" if replays else "batch.fragment_steps"
+    messages = [
+        ("block", block_layout(plan, policy), f"actors.environments or {steps}"),
+        ("request", request_layout(plan, policy), "actors.environments"),
+    ]
+    if replays:
+        messages.append(("part of a batch", windows_layout(plan, policy), "batch.fragments, or raise replay.ranks"))
+    for name, layout, remedy in messages:
         if layout.size_bytes > _MAX_MESSAGE_BYTES:
             raise UserError(
                 f"policies.{policy}: one {name} has {layout.size_bytes / 1e9:.1f} GB; at most 2 GiB fit in a message: "
-                "lower actors.environments or batch.fragment_steps"
+                f"lower {remedy}"
             )

@@ -38,8 +38,19 @@ class RoleRow:
     """Whether each trained policy has its own, which its label then names."""
     answers: bool = True
     """Whether others wait for what it sends, so that its rank may not sleep for long."""
+    policy_section: str | None = None
+    """Its section of a policy, of which it may be left out; `ranks: 0` there puts it on the ranks of `beside`."""
+    beside: str | None = None
     shares_place: bool = False
     """Whether it lies beside the rank that follows, where a profile gives it no resources of its own."""
+
+    def ranks(self, spec: ExperimentSpec, policy: str | None) -> int | None:
+        """Ranks of its own, for each policy if it is `per_policy`; None: the job has no such role."""
+        if self.policy_section is not None and policy is not None:
+            found = getattr(spec.policies[policy], self.policy_section)
+            return None if found is None else int(found.ranks)
+        section = self.settings(spec)
+        return 1 if section is None else int(section.ranks)
 
     def settings(self, spec: ExperimentSpec) -> Any:
         """Its section of a spec; None if it has none."""
@@ -60,13 +71,23 @@ _ROWS = (
         "trainer",
         section="trainers",
         waits_for="batches",
-        sends=("parameters", "grants", "parts", "reports"),
+        sends=("parameters", "grants", "parts", "draws", "reports"),
         silence_seconds=600.0,
         needs_torch=True,
         reads_checkpoint=True,
         is_essential=True,
         per_policy=True,
         answers=False,
+    ),
+    RoleRow(
+        "replay",
+        section=None,
+        policy_section="replay",
+        beside="trainer",
+        waits_for="blocks",
+        sends=("windows", "grants", "reports"),
+        is_essential=True,
+        per_policy=True,
     ),
     RoleRow(
         "policy_server",

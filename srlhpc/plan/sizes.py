@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from srlhpc.plan.layouts import block_layout
 from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.replay_sizes import drawn_bytes, sent_bytes, store_bytes
 
 SENDING_SLOTS = 1
 """Blocks of one actor that may be under way to one sink, beside those being filled: more only adds policy lag."""
@@ -46,6 +47,8 @@ def outbox_slots(plan: Plan, actor: RolePlan, sink: RolePlan) -> int:
 
 def batches_bytes(plan: Plan, policy: str) -> int:
     """Bytes of the batches that one trainer keeps."""
+    if plan.replays(policy):
+        return drawn_bytes(plan, policy)
     batch = plan.spec.policies[policy].batch
     return block_layout(plan, policy).size_bytes * batch.buffers * batch_blocks(plan, policy)
 
@@ -59,6 +62,9 @@ def memory_bytes(plan: Plan) -> Mapping[str, int]:
     for sink in sinks:
         pool = block_layout(plan, sink.policy or "").size_bytes * pool_slots(plan, sink.policy or "")
         result[sink.label] = result.get(sink.label, 0) + pool
+    for replay in plan.named("replay"):
+        policy = replay.policy or ""
+        result[replay.label] += store_bytes(plan, policy) + sent_bytes(plan, policy)
     for actor in plan.named("actor"):
         result[actor.label] = sum(
             block_layout(plan, sink.policy or "").size_bytes * slots

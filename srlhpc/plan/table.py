@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from srlhpc.errors import counted
 from srlhpc.plan.lag_advice import lag_plan
-from srlhpc.plan.layouts import block_layout, fragment_records, request_layout
+from srlhpc.plan.layouts import block_layout, fragment, request_layout
 from srlhpc.plan.plan import Plan, RankPlan
+from srlhpc.plan.replay_text import replay_lines
 from srlhpc.plan.sizes import batch_blocks, block_fragments, memory_bytes, pool_slots
 
 
@@ -23,9 +24,11 @@ def plan_table(plan: Plan) -> str:
         lines.append(
             f"policy {seat.policy}: plays {len(seat.agents)} of kind {seat.kind} (trains {len(seat.trained)}); "
             f"block {block / 1e6:.2f} MB = {counted(block_fragments(plan, seat.policy), 'fragment')} x "
-            f"{fragment_records(plan, seat.policy)} records; request {request / 1e3:.1f} kB"
+            f"{fragment(plan, seat.policy).records} records; request {request / 1e3:.1f} kB"
         )
-        if plan.trainers(seat.policy):
+        if plan.replays(seat.policy):
+            lines += [f"  {line}" for line in replay_lines(plan, seat.policy)]
+        elif plan.trainers(seat.policy):
             blocks, slots = batch_blocks(plan, seat.policy), pool_slots(plan, seat.policy)
             lines.append(f"  batch: {counted(blocks, 'block')} a trainer; pool of {counted(slots, 'slot')}")
             lines.append(f"  {lag_plan(plan, seat.policy)}")

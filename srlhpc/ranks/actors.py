@@ -8,7 +8,7 @@ from typing import Any
 from srlhpc.data.blocks import record_fields
 from srlhpc.environment import Episode
 from srlhpc.import_path import load_module
-from srlhpc.plan.layouts import fragment_records, policy_shapes
+from srlhpc.plan.layouts import fragment, policy_shapes
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.context import RankContext
@@ -58,16 +58,16 @@ def _group(context: RankContext, role: RolePlan, place: int) -> Group:
 
 def _recorder(context: RankContext, role: RolePlan, group: int, policy: str) -> SeatRecorder:
     plan = context.plan
-    seat, shapes = plan.seat(policy), policy_shapes(plan, policy)
+    seat, shapes, own = plan.seat(policy), policy_shapes(plan, policy), fragment(plan, policy)
     return SeatRecorder(
         group,
         context.wiring.seat_channels(role, group, policy),
         agents=seat.agents,
         trained=seat.trained,
         kind_agents=len(shapes.kind.agents),
-        records=fragment_records(plan, policy),
-        burn_in=plan.spec.policies[policy].batch.burn_in_steps,
-        chunks=plan.spec.policies[policy].batch.chunks,
+        records=own.records,
+        burn_in=own.burn_in,
+        chunks=own.chunks,
         fields=record_fields(shapes),
         recurrent=bool(shapes.state),
     )

@@ -14,6 +14,7 @@ from srlhpc.roles.role import Role
 
 BUILDERS = {
     "trainer": "srlhpc.ranks.trainers:build_trainer",
+    "replay": "srlhpc.ranks.replaying:build_replay",
     "policy_server": "srlhpc.ranks.serving:build_policy_server",
     "evaluator": "srlhpc.ranks.serving:build_evaluator",
     "actor": "srlhpc.ranks.actors:build_actor",

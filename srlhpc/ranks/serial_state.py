@@ -95,8 +95,10 @@ class SerialState:
 
 def arrangement(plan: Plan) -> str:
     """Equal where the states of all roles and links fit: environments, roles, groups, layouts and batches."""
-    batches = {name: plan.spec.policies[name].batch.model_dump(mode="json") for name in plan.trained_policies}
-    return _digest([environments_digest(plan), batches])
+    specs = {name: plan.spec.policies[name] for name in plan.trained_policies}
+    batches = {name: spec.batch.model_dump(mode="json") for name, spec in specs.items()}
+    replays = {name: spec.replay.model_dump(mode="json") for name, spec in specs.items() if spec.replay is not None}
+    return _digest([environments_digest(plan), batches, *([replays] if replays else [])])
 
 
 def environments_digest(plan: Plan) -> str:

@@ -18,8 +18,9 @@ from srlhpc.comm.process_group import join_trainers
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
-from srlhpc.plan.layouts import block_layout, policy_shapes
+from srlhpc.plan.layouts import block_layout, policy_shapes, window_shape, windows_layout
 from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, RolePlan
+from srlhpc.plan.replay_sizes import replay_spec, windows_ahead
 from srlhpc.plan.seeds import seed_of
 from srlhpc.plan.sizes import batch_blocks, block_fragments
 from srlhpc.policies.policy import Policy, vector_size
@@ -28,10 +29,12 @@ from srlhpc.ranks.devices import autocast_dtype, device_of
 from srlhpc.ranks.policies import build_policy, build_trained
 from srlhpc.ranks.torch_precision import enable_cudnn_benchmark
 from srlhpc.roles.checkpoint_parts import PartSender, slots_of
+from srlhpc.roles.training.batch_source import BatchSource
 from srlhpc.roles.training.batches import Batches
 from srlhpc.roles.training.block_queue import BlockQueue
 from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, load_part, part_tensors
 from srlhpc.roles.training.copy_stream import PartCopy, copy_stream_to
+from srlhpc.roles.training.drawn_windows import DrawnWindows, Shard
 from srlhpc.roles.training.grants import LagLimiter
 from srlhpc.roles.training.staging import Staging
 from srlhpc.roles.training.trainer import Trainer, TrainerSettings
@@ -83,16 +86,8 @@ class Trainers:
         if self._restored is not None:
             counters = load_part(self._part(name), policy, algorithm)
         first = role.index == 0
-        batches = BlockQueue(
-            self._wiring.blocks(role),
-            self._batches(name, device),
-            self._lag_limiter(role) if needs_grants(plan, name) else None,
-            counters,
-            trainers=reducer.trainers,
-            feeders={actor.address for actor, _ in plan.groups_fed(role)},
-            burn_in=spec.batch.burn_in_steps,
-            prefetch=plan.spec.trainers.prefetch,
-        )
+        make = self._drawn_windows if plan.replays(name) else self._block_queue
+        batches = make(role, counters, device)
         return Trainer(
             role.label,
             self._settings(name),
@@ -104,6 +99,35 @@ class Trainers:
             parts=self._part_sender(role, policy, algorithm) if first else None,
             part_copy=self._part_copy(policy, algorithm, device) if first else None,
             counters=counters,
+        )
+
+    def _block_queue(self, role: RolePlan, counters: Counters, device: torch.device) -> BatchSource:
+        plan, name = self._plan, role.policy or ""
+        return BlockQueue(
+            self._wiring.blocks(role),
+            self._batches(name, device),
+            self._lag_limiter(role) if needs_grants(plan, name) else None,
+            counters,
+            trainers=len(plan.trainers(name)),
+            feeders={actor.address for actor, _ in plan.groups_fed(role)},
+            burn_in=plan.spec.policies[name].batch.burn_in_steps,
+            prefetch=plan.spec.trainers.prefetch,
+        )
+
+    def _drawn_windows(self, role: RolePlan, counters: Counters, device: torch.device) -> BatchSource:
+        plan, name = self._plan, role.policy or ""
+        shards = [Shard(*self._wiring.drawing_ends(replay)) for replay in plan.shards_of(role)]
+        layout, stream = windows_layout(plan, name), copy_stream_to(device)
+        return DrawnWindows(
+            shards,
+            [Staging(layout, len(shards), device, stream) for _ in range(2)],
+            window_shape(plan, name),
+            replay_spec(plan, name).draw,
+            counters,
+            place=role.index,
+            trainers=len(plan.trainers(name)),
+            ahead=windows_ahead(plan),
+            device=device,
         )
 
     def _part_sender(self, role: RolePlan, policy: Policy, algorithm: Algorithm) -> PartSender:

@@ -8,8 +8,9 @@ from srlhpc.comm.channel import Inbox, Link, Outbox, Stream, Transport
 from srlhpc.comm.node.rows import SharedRows
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
 from srlhpc.plan.lag_limits import needs_grants
-from srlhpc.plan.layouts import block_layout, reply_layout, request_layout
+from srlhpc.plan.layouts import block_layout, draws_layout, reply_layout, request_layout, windows_layout
 from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.replay_sizes import WINDOW_SLOTS
 from srlhpc.plan.sizes import outbox_slots, pool_slots
 from srlhpc.roles.acting.recorder import SeatChannels
 
@@ -134,6 +135,31 @@ class Wiring:
             for place, (actor, group) in enumerate(groups)
         }
         return inbox, grants
+
+    def drawing_ends(self, replay: RolePlan) -> tuple[Inbox, Outbox]:
+        """The trainer's ends of one of its replay ranks: windows, and what it wants and says of them."""
+        plan, policy = self._plan, replay.policy or ""
+        windows, draws = self._drawing_links(replay)
+        return (
+            self._transport.inbox([windows], windows_layout(plan, policy)),
+            self._transport.outbox(draws, draws_layout(plan, policy), slots=_AWAITED_SLOTS),
+        )
+
+    def replay_ends(self, replay: RolePlan) -> tuple[Outbox, Inbox]:
+        """The same links' ends at the replay rank."""
+        plan, policy = self._plan, replay.policy or ""
+        windows, draws = self._drawing_links(replay)
+        return (
+            self._transport.outbox(windows, windows_layout(plan, policy), slots=WINDOW_SLOTS),
+            self._transport.inbox([draws], draws_layout(plan, policy)),
+        )
+
+    def _drawing_links(self, replay: RolePlan) -> tuple[Link, Link]:
+        plan, policy, trainer = self._plan, replay.policy or "", self._plan.drawer_of(replay)
+        return (
+            plan.link(Stream.WINDOWS, replay, trainer, 0, policy),
+            plan.link(Stream.DRAWS, trainer, replay, 0, policy),
+        )
 
     def serving_ends(self, server: RolePlan, policy: str) -> tuple[Inbox, dict[int, Outbox]] | None:
         """A policy server's ends: requests by group, and the outbox of each place in them; None without groups."""

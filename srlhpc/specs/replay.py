@@ -61,7 +61,7 @@ class ReplaySpec(Spec):
     """Trained records drawn for each record that comes in; records of burn-in do not count as drawn. Whoever is ahead
     of this waits: trainers for windows, actors for their next block."""
     start_steps: NonNegativeInt = 1000
-    """Records that come in before the first draw, all replay ranks together."""
+    """Environment steps that come in before the first draw, all replay ranks together."""
     ranks: NonNegativeInt = 0
     """Replay ranks on CPU nodes; a multiple of the policy's trainers. 0: one beside each trainer, on its rank."""
     block_steps: PositiveInt = 32

@@ -28,7 +28,7 @@ def settings(environment: Settings, *, stop: Settings, **changes: Any) -> dict[s
         "batch": {"fragments": 8, "fragment_steps": 8},
     }
     policy |= {key: changes.pop(key) for key in ("network", "algorithm", "batch", "normalize") if key in changes}
-    policy |= {key: changes.pop(key) for key in ("max_policy_lag",) if key in changes}
+    policy |= {key: changes.pop(key) for key in ("max_policy_lag", "replay") if key in changes}
     job = {
         "seed": 3,
         "environment": dict(environment),

@@ -10,7 +10,7 @@ import pytest
 from srlhpc.comm.channel import Link, Stream
 from srlhpc.environment import Spaces
 from srlhpc.plan.lag_limits import needs_grants
-from srlhpc.plan.layouts import block_layout, digest, fragment_records
+from srlhpc.plan.layouts import block_layout, digest, fragment
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.planner import make_plan
 from srlhpc.plan.senders import senders_to
@@ -279,7 +279,7 @@ def test_records_of_a_fragment_include_the_burn_in() -> None:
         network={"kind": "mlp", "recurrent": {"kind": "gru", "size": 4}},
         batch={"fragments": 8, "fragment_steps": 8, "burn_in_steps": 3},
     )
-    assert fragment_records(plan, "default") == 11
+    assert fragment(plan, "default").records == 11
 
 
 def test_memory_of_a_trainer_is_its_pool_and_two_batches() -> None:

@@ -275,7 +275,11 @@ class SeatRecorder:
         return said
 
     def start_over(self) -> None:
-        """Forgets what came before: the open fragment, or else the next, starts anew with new episodes."""
+        """Forgets what came before: the open fragment, or else the next, starts anew with new episodes.
+
+        A skipped number says that nothing follows to the fragment before.
+        """
+        self._sequence += 1
         self._tail, self._start_state, self._next_start_state = None, {}, {}
         if self._block is not None:
             self._begin(self._block)

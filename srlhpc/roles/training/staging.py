@@ -1,6 +1,7 @@
-"""Gathers blocks into one contiguous time-major batch, field by field.
+"""Gathers blocks, or messages of windows, into one contiguous time-major batch, field by field.
 
-Letters: T records of a fragment, E environments, A agents, K blocks of a batch, B = K x E x A columns.
+Letters: T records of a fragment, E environments, A agents, N windows of a message, K blocks or messages of a batch,
+B = K x E x A or K x N columns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from srlhpc.data.layout import Array, Axis, Field, Layout
 from srlhpc.rl.policy_lag import PolicyLag, policy_lag
 from srlhpc.roles.training.copy_stream import CopyStream, Transfer
 
-_COLUMN_AXES = (Axis.ENVIRONMENT, Axis.AGENT)
+_BLOCK_COLUMNS = (Axis.ENVIRONMENT, Axis.AGENT)
+_WINDOW_COLUMNS = (Axis.COLUMN,)
+_COLUMN_AXES = (*_BLOCK_COLUMNS, *_WINDOW_COLUMNS)
 _COUNTS = ("filled", "valid", "steps", "oldest_version")
 
 
@@ -32,14 +35,15 @@ class Staging:
         """Makes the room.
 
         Args:
-            layout: of a block.
+            layout: of a block, or of a message of windows.
             blocks: K.
             device: of the batch.
             stream: how a full batch gets there at once, beside the update before; None: the device is the CPU.
         """
         assert device.type == "cpu" or stream is not None
         self._blocks = blocks
-        sizes = {axis: layout.size(axis) for axis in _COLUMN_AXES}
+        has_windows = any(Axis.COLUMN in field.axes for field in layout.fields)
+        sizes = {axis: layout.size(axis) for axis in (_WINDOW_COLUMNS if has_windows else _BLOCK_COLUMNS)}
         self.columns = blocks * math.prod(sizes.values())
         """B, fragments of a whole batch."""
         self._tensors: dict[str, Tensor] = {}
@@ -74,15 +78,22 @@ class Staging:
 
     def add(self, block: Message) -> None:
         """Copies a block into the next columns."""
-        fields = block.fields
-        for name, room, stretch in self._places:
-            room[self.filled] = fields[name][stretch]
         oldest = int(block.header[BlockHeader.OLDEST_VERSION])
         self.oldest_version = min(oldest, self.oldest_version) if self.filled else oldest
-        self.filled += 1
         self.valid += int(block.header[BlockHeader.VALID])
         self.steps += int(block.header[BlockHeader.STEPS])
+        self.put(block.fields, self.filled)
+
+    def put(self, fields: Mapping[str, Array], place: int) -> None:
+        """Copies a block or message into the columns of a place that is still empty."""
+        for name, room, stretch in self._places:
+            room[place] = fields[name][stretch]
+        self.filled += 1
         self._send_if_full()
+
+    def array(self, name: str) -> Array:
+        """A field in host memory, until the batch is cleared."""
+        return self._arrays[name]
 
     def _send_if_full(self) -> None:
         if self._transfer is not None and self.is_full:
@@ -111,7 +122,16 @@ class Staging:
         self._send_if_full()
         return True
 
-    def batch(self, *, version: int, steps: int, burn_in: int, is_first_use: bool) -> Batch:
+    def batch(
+        self,
+        *,
+        version: int,
+        steps: int,
+        burn_in: int,
+        is_first_use: bool = True,
+        after: int = 0,
+        weights: Tensor | None = None,
+    ) -> Batch:
         """The batch on the device: this memory, so do not clear before the update has ended."""
         return Batch(
             self._tensors if self._transfer is None else self._transfer.tensors(),
@@ -119,6 +139,8 @@ class Staging:
             version=version,
             steps=steps,
             is_first_use=is_first_use,
+            after=after,
+            weights=weights,
         )
 
 
@@ -141,7 +163,7 @@ def _before_columns(field: Field) -> int:
 def _place(field: Field, array: Array, blocks: int, sizes: Mapping[Axis, int]) -> tuple[Array, _Stretch]:
     """Room for each block in a batch's array, and the index that adds the axes which a block's array lacks."""
     before = _before_columns(field)
-    columns = (sizes[axis] for axis in _COLUMN_AXES)
+    columns = sizes.values()
     room = array.reshape(*field.shape[:before], blocks, *columns, *field.shape[len(field.axes) :])
-    added = (slice(None) if axis in field.axes else None for axis in _COLUMN_AXES)
+    added = (slice(None) if axis in field.axes else None for axis in sizes)
     return np.moveaxis(room, before, 0), (*[slice(None)] * before, *added, ...)

@@ -1,0 +1,92 @@
+"""How many records and blocks the replay ranks of a policy keep, the bytes they take, and the pace of drawing. Pure.
+
+Only of policies with replay. Letters: K replay ranks of the policy, J trainers, M blocks that one rank keeps.
+"""
+
+from __future__ import annotations
+
+from srlhpc.plan.layouts import block_layout, fragment, shard_windows, window_shape, windows_layout
+from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.specs.replay import PrioritizedDraw, ReplaySpec
+
+WINDOWS_AHEAD = 2
+"""Batches that may be drawn before the update that they are for."""
+WINDOW_SLOTS = 2
+"""Messages of windows that a replay rank fills or has under way."""
+_DRAWN_PLACES = 3
+"""Batches that a trainer has room for: one is trained, one is gathered, and one has landed as messages."""
+
+
+def replay_spec(plan: Plan, policy: str) -> ReplaySpec:
+    """The policy's section `replay`."""
+    spec = plan.spec.policies[policy].replay
+    assert spec is not None
+    return spec
+
+
+def windows_ahead(plan: Plan) -> int:
+    """Batches that are drawn before they are needed: none but the next in a serial run, and without prefetch."""
+    return 1 if plan.serial or not plan.spec.trainers.prefetch else WINDOWS_AHEAD
+
+
+def block_records(plan: Plan, policy: str) -> int:
+    """Records of one block, of all its columns."""
+    return fragment(plan, policy).records * plan.spec.actors.environments * len(plan.seat(policy).trained)
+
+
+def shard_blocks(plan: Plan, policy: str) -> int:
+    """M: the policy's capacity in equal parts, rounded up to whole blocks."""
+    return -(-replay_spec(plan, policy).capacity // (len(plan.replays(policy)) * block_records(plan, policy)))
+
+
+def window_blocks(plan: Plan, policy: str) -> int:
+    """Blocks of one group that hold a window."""
+    return -(-window_shape(plan, policy).records // fragment(plan, policy).records)
+
+
+def drawn_records(plan: Plan, policy: str) -> int:
+    """Trained records that a replay rank draws for one batch."""
+    return shard_windows(plan, policy) * plan.spec.policies[policy].batch.fragment_steps
+
+
+def least_tolerance(plan: Plan, policy: str) -> float:
+    """The tolerance below which both sides could wait for each other.
+
+    Why: trainers wait while `drawn + n - s x inserted` is above it, groups while `s x (inserted + b) - drawn` is, for
+    n records a draw, b a block, s samples per insert. Both together mean that `n + s x b` is above twice the tolerance.
+    """
+    block = replay_spec(plan, policy).samples_per_insert * block_records(plan, policy)
+    return (drawn_records(plan, policy) + block) / 2
+
+
+def tolerance(plan: Plan, replay: RolePlan) -> float:
+    """Trained records that a replay rank's draws may be ahead of what came in, or behind it."""
+    policy = replay.policy or ""
+    spec = replay_spec(plan, policy)
+    if spec.tolerance is not None:
+        return spec.tolerance
+    groups = len(plan.groups_fed(replay))
+    block = spec.samples_per_insert * block_records(plan, policy)
+    return block * groups + 2 * drawn_records(plan, policy)
+
+
+def store_bytes(plan: Plan, policy: str) -> int:
+    """Bytes of one replay rank's records, and of the lists from which items are drawn."""
+    spec, shape = replay_spec(plan, policy), window_shape(plan, policy)
+    blocks = shard_blocks(plan, policy)
+    items = blocks * -(-fragment(plan, policy).records // shape.stride) * block_records(plan, policy)
+    items //= fragment(plan, policy).records
+    leaves = 1 << max(1, (items - 1).bit_length())
+    tree = 2 * leaves * 8 if isinstance(spec.draw, PrioritizedDraw) else 0
+    return blocks * block_layout(plan, policy).size_bytes + 2 * items * 8 + tree
+
+
+def sent_bytes(plan: Plan, policy: str) -> int:
+    """Bytes of the windows that one replay rank fills or has under way."""
+    return WINDOW_SLOTS * windows_layout(plan, policy).size_bytes
+
+
+def drawn_bytes(plan: Plan, policy: str) -> int:
+    """Bytes of the windows that one trainer has: its batches, and messages that have landed."""
+    shards = len(plan.replays(policy)) // len(plan.trainers(policy))
+    return _DRAWN_PLACES * shards * windows_layout(plan, policy).size_bytes

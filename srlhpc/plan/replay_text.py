@@ -1,0 +1,43 @@
+"""What a plan says of a policy's replay: records, bytes, memory and pace. Pure."""
+
+from __future__ import annotations
+
+from srlhpc.errors import counted
+from srlhpc.plan.layouts import block_layout, shard_windows, window_shape, windows_layout
+from srlhpc.plan.plan import Plan
+from srlhpc.plan.replay_sizes import (
+    block_records,
+    drawn_records,
+    replay_spec,
+    sent_bytes,
+    shard_blocks,
+    store_bytes,
+    tolerance,
+    window_blocks,
+)
+
+
+def replay_lines(plan: Plan, policy: str) -> list[str]:
+    """What is kept, what it takes, and how often it is learnt from."""
+    spec, replays = replay_spec(plan, policy), plan.replays(policy)
+    blocks, records, each = shard_blocks(plan, policy), block_records(plan, policy), len(replays)
+    shape, windows = window_shape(plan, policy), windows_layout(plan, policy).size_bytes
+    beside = "beside its trainer" if replays[0].rank == plan.trainers(policy)[0].rank else "on a rank of its own"
+    memory = store_bytes(plan, policy) + sent_bytes(plan, policy)
+    least, most = (choose(tolerance(plan, replay) for replay in replays) for choose in (min, max))
+    updates = spec.samples_per_insert / (drawn_records(plan, policy) * each)
+    return [
+        f"replay: {counted(each, 'shard')} {beside}, {blocks * each * records:,} records "
+        f"({counted(blocks, 'block')} a shard), {block_layout(plan, policy).size_bytes / records:,.0f} bytes a record, "
+        f"{memory / 1e6:,.1f} MB a shard",
+        f"  draws: {spec.draw.kind}, windows of {shape.records} records (burn-in {shape.burn_in_steps}, trained "
+        f"{shape.fragment_steps}, behind {shape.after}) from every {counted(shape.stride, 'record')} of "
+        f"{counted(window_blocks(plan, policy), 'block')}; {shard_windows(plan, policy)} from each shard for a batch "
+        f"({windows / 1e6:.2f} MB)",
+        f"  pace: {spec.samples_per_insert:g} records trained for each that came in, which is {updates:.3g} updates "
+        f"for each; from {spec.start_steps:,} steps on, within {_between(least, most)} records",
+    ]
+
+
+def _between(least: float, most: float) -> str:
+    return f"{least:,.0f}" if least == most else f"{least:,.0f} to {most:,.0f}"

@@ -1,0 +1,1 @@
+"""Keeping records and drawing from them at a pace. Free of torch."""
