@@ -12,7 +12,7 @@ class ClosedTerminal(io.StringIO):
         raise OSError(5, "Input/output error")
 
 
-def test_progress_when_the_terminal_is_closed_then_nothing_is_raised() -> None:
+def test_progress_into_a_closed_terminal_raises_nothing() -> None:
     line = ProgressLine(ClosedTerminal())
     line.show("1 step", 0.0)
     line.say("finished")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_step_when_it_ends_then_its_outcome_is_the_end(tmp_path: Path) -> None:
+def test_outcome_of_a_step_is_the_end(tmp_path: Path) -> None:
     with fake_run(tmp_path, "finishes") as run:
         code, err = run.wait()
         assert (code, run.end["state"], run.end["reason"]) == (0, "finished", "steps")
@@ -28,7 +28,7 @@ def test_step_when_it_ends_then_its_outcome_is_the_end(tmp_path: Path) -> None:
         assert not run.paths.lease.exists()
 
 
-def test_ctrl_c_when_training_then_a_checkpoint_and_exit_code_130(tmp_path: Path) -> None:
+def test_ctrl_c_writes_a_checkpoint_and_exits_with_130(tmp_path: Path) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         run.signal(signal.SIGINT)
@@ -38,14 +38,14 @@ def test_ctrl_c_when_training_then_a_checkpoint_and_exit_code_130(tmp_path: Path
         assert "updates-000000007.h5" in err
 
 
-def test_sigterm_when_training_then_as_ctrl_c(tmp_path: Path) -> None:
+def test_sigterm_ends_training_like_ctrl_c(tmp_path: Path) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         run.signal(signal.SIGTERM)
         assert (run.wait()[0], run.end["state"]) == (130, "interrupted")
 
 
-def test_second_ctrl_c_when_the_coordinator_is_deaf_then_all_end_at_once(tmp_path: Path) -> None:
+def test_second_ctrl_c_ends_all_at_once_though_the_coordinator_is_deaf(tmp_path: Path) -> None:
     with fake_run(tmp_path, "deaf") as run:
         run.wait_until_up()
         run.signal(signal.SIGINT)
@@ -56,7 +56,7 @@ def test_second_ctrl_c_when_the_coordinator_is_deaf_then_all_end_at_once(tmp_pat
         assert "at once" in run.end["message"]
 
 
-def test_actor_when_killed_then_the_others_go_on(tmp_path: Path) -> None:
+def test_other_ranks_outlive_a_killed_actor(tmp_path: Path) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         os.kill(run.rank_pid(1), signal.SIGKILL)
@@ -66,7 +66,7 @@ def test_actor_when_killed_then_the_others_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 2], ids=["coordinator", "trainer"])
-def test_rank_that_matters_when_killed_then_the_run_fails_and_names_it(tmp_path: Path, rank: int) -> None:
+def test_killed_essential_rank_fails_the_run_and_is_named(tmp_path: Path, rank: int) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         os.kill(run.rank_pid(rank), signal.SIGKILL)
@@ -76,7 +76,7 @@ def test_rank_that_matters_when_killed_then_the_run_fails_and_names_it(tmp_path:
         assert failures(run.attempt)[0].rank == rank
 
 
-def test_rank_that_raises_when_it_ends_then_its_message_is_the_failure(tmp_path: Path) -> None:
+def test_message_of_a_rank_that_raises_is_the_failure(tmp_path: Path) -> None:
     with fake_run(tmp_path, "raises") as run:
         run.wait()
         first = failures(run.attempt)[0]
@@ -84,14 +84,14 @@ def test_rank_that_raises_when_it_ends_then_its_message_is_the_failure(tmp_path:
         assert first.traceback.startswith("Traceback")
 
 
-def test_coordinator_when_silent_at_the_start_then_who_is_missing(tmp_path: Path) -> None:
+def test_coordinator_that_is_silent_at_the_start_is_named_as_missing(tmp_path: Path) -> None:
     with fake_run(tmp_path, "silent") as run:
         code, _ = run.wait()
         assert (code, run.end["reason"], run.pids()) == (1, "start", [])
         assert "missing: coordinator-0 (rank 0), actor-0 (rank 1)" in run.end["message"]
 
 
-def test_foreman_when_killed_then_nothing_stays_and_status_says_killed(tmp_path: Path) -> None:
+def test_killed_foreman_leaves_nothing_and_status_says_killed(tmp_path: Path) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         assert len(run.pids()) >= 3
@@ -102,7 +102,7 @@ def test_foreman_when_killed_then_nothing_stays_and_status_says_killed(tmp_path:
         assert (state["state"], state["reason"]) == ("failed", "killed")
 
 
-def test_everything_when_killed_at_once_then_the_next_command_finds_nothing(tmp_path: Path) -> None:
+def test_next_command_finds_nothing_after_everything_was_killed_at_once(tmp_path: Path) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         kill([run.process.pid, *run.pids()])
@@ -112,7 +112,7 @@ def test_everything_when_killed_at_once_then_the_next_command_finds_nothing(tmp_
         assert run_state(run.paths)["state"] == "failed"
 
 
-def test_mpiexec_when_killed_then_the_run_fails_and_nothing_stays(tmp_path: Path) -> None:
+def test_killed_mpiexec_fails_the_run_and_leaves_nothing(tmp_path: Path) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         children = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text().split()
@@ -121,7 +121,7 @@ def test_mpiexec_when_killed_then_the_run_fails_and_nothing_stays(tmp_path: Path
         assert (code, run.end["state"], run.pids()) == (1, "failed", [])
 
 
-def test_run_when_it_goes_on_then_status_says_running(tmp_path: Path) -> None:
+def test_status_of_a_run_that_trains_is_running(tmp_path: Path) -> None:
     with fake_run(tmp_path, "trains") as run:
         run.wait_until_up()
         state = run_state(run.paths)

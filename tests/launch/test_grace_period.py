@@ -54,14 +54,14 @@ def ago(seconds: float) -> float:
     return time.monotonic() - seconds
 
 
-def test_no_signal_then_nobody_is_asked(attempt: AttemptPaths, signals: JobSignals) -> None:
+def test_nobody_is_asked_without_a_signal(attempt: AttemptPaths, signals: JobSignals) -> None:
     end = grace_period(attempt, signals)
     assert end.overdue_outcome(attempt) is None
     assert not end.is_asked_for(attempt)
     assert not attempt.stop.exists()
 
 
-def test_end_has_begun_when_it_was_asked_for_or_told_whatever_the_file_system_does(
+def test_end_that_was_asked_for_or_announced_has_begun_whatever_the_file_system_does(
     attempt: AttemptPaths, signals: JobSignals, failing_disk: FailingDisk
 ) -> None:
     end = grace_period(attempt, signals)
@@ -75,7 +75,7 @@ def test_end_has_begun_when_it_was_asked_for_or_told_whatever_the_file_system_do
     assert end.has_begun(attempt)
 
 
-def test_warning_then_a_checkpoint_is_asked_for_once(attempt: AttemptPaths, signals: JobSignals) -> None:
+def test_warning_asks_for_one_checkpoint(attempt: AttemptPaths, signals: JobSignals) -> None:
     end = grace_period(attempt, signals)
     signals.announced_at = ago(0.0)
     assert end.overdue_outcome(attempt) is None
@@ -84,7 +84,7 @@ def test_warning_then_a_checkpoint_is_asked_for_once(attempt: AttemptPaths, sign
     assert not attempt.stop.exists()
 
 
-def test_term_at_the_ranks_only_then_it_is_a_warning(attempt: AttemptPaths, signals: JobSignals) -> None:
+def test_term_at_the_ranks_alone_is_a_warning(attempt: AttemptPaths, signals: JobSignals) -> None:
     attempt.terminated.touch()
     end = grace_period(attempt, signals)
     assert end.overdue_outcome(attempt) is None
@@ -92,9 +92,7 @@ def test_term_at_the_ranks_only_then_it_is_a_warning(attempt: AttemptPaths, sign
     assert end.named(attempt, STOPPED).reason == "preemption"
 
 
-def test_checkpoint_when_it_does_not_come_within_the_lead_time_then_the_ranks_must_go(
-    attempt: AttemptPaths, signals: JobSignals
-) -> None:
+def test_ranks_without_a_checkpoint_must_go_after_the_lead_time(attempt: AttemptPaths, signals: JobSignals) -> None:
     end = grace_period(attempt, signals)
     signals.announced_at = ago(5.0)
     assert end.overdue_outcome(attempt) is None
@@ -104,7 +102,7 @@ def test_checkpoint_when_it_does_not_come_within_the_lead_time_then_the_ranks_mu
     assert "no checkpoint within 35 s" in outcome.message
 
 
-def test_term_when_the_kill_is_near_then_the_ranks_must_go_however_long_the_lead_time_is(
+def test_ranks_must_go_before_the_kill_after_term_however_long_the_lead_time_is(
     attempt: AttemptPaths, signals: JobSignals
 ) -> None:
     end = grace_period(attempt, signals, lead=600.0)
@@ -112,13 +110,13 @@ def test_term_when_the_kill_is_near_then_the_ranks_must_go_however_long_the_lead
     assert end.overdue_outcome(attempt) is not None
 
 
-def test_attempt_when_it_has_written_its_outcome_then_left_alone(attempt: AttemptPaths, signals: JobSignals) -> None:
+def test_attempt_that_has_written_its_outcome_is_left_alone(attempt: AttemptPaths, signals: JobSignals) -> None:
     signals.announced_at = ago(1000.0)
     attempt.outcome.touch()
     assert grace_period(attempt, signals).overdue_outcome(attempt) is None
 
 
-def test_warning_then_near_the_time_limit_it_is_that_and_else_a_preemption(
+def test_warning_near_the_time_limit_is_that_limit_and_any_other_a_preemption(
     attempt: AttemptPaths, signals: JobSignals
 ) -> None:
     signals.announced_at = ago(0.0)
@@ -129,7 +127,7 @@ def test_warning_then_near_the_time_limit_it_is_that_and_else_a_preemption(
 @pytest.mark.parametrize(
     ("minutes_now", "reason"), [(1, "time_limit"), (60, "preemption"), (59, "preemption"), (None, "preemption")]
 )
-def test_warning_when_the_time_limit_was_shortened_then_it_is_that_and_said(
+def test_warning_after_the_time_limit_was_shortened_is_reported_as_that(
     attempt: AttemptPaths, signals: JobSignals, minutes_now: int | None, reason: str
 ) -> None:
     signals.announced_at = ago(0.0)
@@ -139,7 +137,7 @@ def test_warning_when_the_time_limit_was_shortened_then_it_is_that_and_said(
     assert named.message == (said if reason == "time_limit" else "stopped on request")
 
 
-def test_term_when_the_time_limit_was_shortened_below_what_the_job_has_run_then_said(
+def test_term_after_a_time_limit_below_the_time_run_is_reported_as_that(
     attempt: AttemptPaths, signals: JobSignals
 ) -> None:
     signals.terminated_at = ago(0.0)
@@ -148,7 +146,9 @@ def test_term_when_the_time_limit_was_shortened_below_what_the_job_has_run_then_
     assert message.startswith("Slurm ended job 17; the time limit of job 17 was shortened from 01:00:00 to 00:01:00; ")
 
 
-def test_term_then_cancelled_or_ended_by_slurm_by_who_else_got_it(attempt: AttemptPaths, signals: JobSignals) -> None:
+def test_who_else_got_term_tells_a_cancelled_job_from_one_that_slurm_ends(
+    attempt: AttemptPaths, signals: JobSignals
+) -> None:
     signals.terminated_at = ago(0.0)
     end = grace_period(attempt, signals)
     assert end.named(attempt, STOPPED).reason == "cancelled"
@@ -156,14 +156,14 @@ def test_term_then_cancelled_or_ended_by_slurm_by_who_else_got_it(attempt: Attem
     assert end.named(attempt, STOPPED).reason == "terminated"
 
 
-def test_outcome_that_is_no_interruption_then_it_keeps_its_name(attempt: AttemptPaths, signals: JobSignals) -> None:
+def test_outcome_that_is_no_interruption_keeps_its_name(attempt: AttemptPaths, signals: JobSignals) -> None:
     signals.announced_at = ago(0.0)
     finished = Outcome("finished", "steps", "")
     assert grace_period(attempt, signals).named(attempt, finished) is finished
 
 
 @pytest.mark.parametrize(("cancelled", "seconds", "ends"), [(False, 26, True), (True, 26, False), (True, 36, True)])
-def test_term_then_25_seconds_before_slurm_kills_but_the_lead_time_for_srlhpc_cancel(
+def test_term_leaves_25_seconds_before_slurm_kills_but_the_lead_time_for_srlhpc_cancel(
     attempt: AttemptPaths, signals: JobSignals, cancelled: bool, seconds: float, ends: bool
 ) -> None:
     signals.terminated_at = ago(seconds)

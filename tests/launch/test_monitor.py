@@ -37,7 +37,7 @@ class LooksThenEnds:
         return None
 
 
-def test_status_is_read_again_only_when_it_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_replaced_status_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = RunPaths(tmp_path)
     attempt = paths.attempt(1)
     attempt.make()

@@ -47,15 +47,13 @@ def run_script(attempt: AttemptPaths, program: list[str], rank: str = "1", **how
     ("program", "code"),
     [("print('hello')", "0"), ("raise SystemExit(7)", "7"), ("import os; os.kill(os.getpid(), 9)", "137")],
 )
-def test_script_when_its_rank_ends_then_it_succeeds_and_says_how(
-    attempt: AttemptPaths, program: str, code: str
-) -> None:
+def test_script_succeeds_and_records_how_its_rank_ended(attempt: AttemptPaths, program: str, code: str) -> None:
     assert run_script(attempt, [sys.executable, "-c", program]) == 0
     assert attempt.exit(1).read_text().split()[0] == code
     assert float(attempt.exit(1).read_text().split()[1]) > 1.7e9
 
 
-def test_script_when_its_rank_dies_of_sigbus_then_it_says_what_shared_memory_there_is(attempt: AttemptPaths) -> None:
+def test_script_of_a_rank_that_dies_of_sigbus_reports_the_shared_memory(attempt: AttemptPaths) -> None:
     run_script(attempt, ["sh", "-c", "kill -BUS $$"])
     code, _, size, free = attempt.exit(1).read_text().split()
     assert code == "135"
@@ -63,15 +61,13 @@ def test_script_when_its_rank_dies_of_sigbus_then_it_says_what_shared_memory_the
     assert read_ends(attempt)[1].shared_memory == (int(size) / 1024, int(free) / 1024)
 
 
-def test_script_when_its_rank_writes_then_into_its_log(attempt: AttemptPaths) -> None:
+def test_output_of_a_rank_goes_into_its_log(attempt: AttemptPaths) -> None:
     run_script(attempt, [sys.executable, "-c", "import sys; print('out'); print('err', file=sys.stderr)"])
     assert sorted(attempt.log(1, "actor-0").read_text().split()) == ["err", "out"]
 
 
 @pytest.mark.parametrize("rank", ["0", "1"])
-def test_script_when_term_comes_then_its_rank_goes_on_and_that_of_rank_0_takes_note(
-    attempt: AttemptPaths, rank: str
-) -> None:
+def test_rank_outlives_term_at_its_script_and_that_of_rank_0_takes_note(attempt: AttemptPaths, rank: str) -> None:
     program = "import os, signal; os.kill(os.getppid(), signal.SIGTERM); os.kill(os.getpid(), signal.SIGTERM)"
     run_script(attempt, [sys.executable, "-c", program], rank, ignored="USR1 TERM", noted=attempt.terminated)
     assert attempt.exit(int(rank)).read_text().split()[0] == "0"
@@ -80,9 +76,7 @@ def test_script_when_term_comes_then_its_rank_goes_on_and_that_of_rank_0_takes_n
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs /dev/shm")
 @pytest.mark.parametrize("waits", [True, False])
-def test_script_of_a_rank_that_stands_by_when_term_comes_then_nothing_of_it_stays(
-    attempt: AttemptPaths, waits: bool
-) -> None:
+def test_nothing_stays_of_a_rank_that_stands_by_after_term_at_its_script(attempt: AttemptPaths, waits: bool) -> None:
     names = ("mapped", "opened", "other")
     mapped, opened, other = (SHARED / f"mpich_shm_test_{os.getpid()}_{name}" for name in names)
     program = f"""
@@ -162,17 +156,17 @@ def test_script_of_a_rank_that_stands_by_minds_a_term_that_comes_before_its_rank
     assert "TERM" not in next(line for line in (attempt.folder / "rank.sh").read_text().splitlines() if "trap" in line)
 
 
-def test_script_when_usr1_comes_then_its_rank_goes_on(attempt: AttemptPaths) -> None:
+def test_rank_outlives_usr1_at_its_script(attempt: AttemptPaths) -> None:
     program = "import os, signal; os.kill(os.getppid(), signal.SIGUSR1); os.kill(os.getpid(), signal.SIGUSR1)"
     run_script(attempt, [sys.executable, "-c", program])
     assert attempt.exit(1).read_text().split()[0] == "0"
 
 
-def test_script_when_the_rank_is_not_planned_then_it_fails(attempt: AttemptPaths) -> None:
+def test_script_of_a_rank_that_is_not_planned_fails(attempt: AttemptPaths) -> None:
     assert run_script(attempt, ["true"], rank="2") == 1
 
 
-def test_environment_when_made_then_one_thread_and_no_trace_of_an_outer_mpi_job(attempt: AttemptPaths) -> None:
+def test_environment_has_one_thread_and_no_trace_of_an_outer_mpi_job(attempt: AttemptPaths) -> None:
     made = rank_environment({"PMI_RANK": "3", "OMPI_COMM_WORLD_SIZE": "2", "HOME": "/h"}, attempt, "mpich")
     assert (made["OMP_NUM_THREADS"], made["OMP_WAIT_POLICY"], made["HDF5_USE_FILE_LOCKING"]) == (
         "1",
@@ -183,7 +177,7 @@ def test_environment_when_made_then_one_thread_and_no_trace_of_an_outer_mpi_job(
     assert not {"PMI_RANK", "OMPI_COMM_WORLD_SIZE"} & set(made)
 
 
-def test_environment_when_the_user_chose_transports_then_they_stay(attempt: AttemptPaths) -> None:
+def test_transports_that_the_user_chose_stay_in_the_environment(attempt: AttemptPaths) -> None:
     assert rank_environment({"UCX_TLS": "tcp"}, attempt, "mpich")["UCX_TLS"] == "tcp"
 
 
@@ -195,14 +189,14 @@ def test_environment_when_the_user_chose_transports_then_they_stay(attempt: Atte
         ("mpirun (Open MPI) 5.0.3", "openmpi5"),
     ],
 )
-def test_flavour_when_asked_then_by_its_words(tmp_path: Path, answer: str, expected: str) -> None:
+def test_output_of_mpiexec_names_its_flavour(tmp_path: Path, answer: str, expected: str) -> None:
     program = tmp_path / "mpiexec"
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
     program.chmod(0o755)
     assert flavour(str(program)) == expected
 
 
-def test_flavour_when_unknown_then_refused(tmp_path: Path) -> None:
+def test_unknown_flavour_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "mpiexec"
     program.write_text("#!/bin/sh\necho LAM\n")
     program.chmod(0o755)
@@ -210,19 +204,19 @@ def test_flavour_when_unknown_then_refused(tmp_path: Path) -> None:
         flavour(str(program))
 
 
-def test_mpiexec_when_there_is_none_then_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_mpiexec_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="pip install mpich"):
         find_mpiexec()
 
 
-def test_command_when_for_open_mpi_then_more_ranks_than_cores_are_allowed() -> None:
+def test_command_for_open_mpi_allows_more_ranks_than_cores() -> None:
     assert "--oversubscribe" in mpiexec_command("mpiexec", "openmpi4", 9, Path("rank.sh"))
     assert ":OVERSUBSCRIBE" in mpiexec_command("mpiexec", "openmpi5", 9, Path("rank.sh"))
 
 
-def test_script_when_the_disk_is_full_then_it_says_all_the_same_how_its_rank_ended(attempt: AttemptPaths) -> None:
+def test_script_on_a_full_disk_reports_all_the_same_how_its_rank_ended(attempt: AttemptPaths) -> None:
     mount = shutil.which("mount")
     if not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "none", attempt.exits]).returncode:
         pytest.skip("only root can mount a small file system")

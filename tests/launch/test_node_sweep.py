@@ -27,7 +27,7 @@ def left() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="needs /dev/shm")
-def test_file_of_a_step_when_nobody_uses_it_then_removed(tmp_path: Path, left: Path) -> None:
+def test_file_of_a_step_that_nobody_uses_is_removed(tmp_path: Path, left: Path) -> None:
     attempt = AttemptPaths(tmp_path / "attempts" / "0001")
     assert sweep_here(attempt, f"{JOB}0") == []
     with left.open():
@@ -37,18 +37,18 @@ def test_file_of_a_step_when_nobody_uses_it_then_removed(tmp_path: Path, left: P
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="needs /dev/shm")
-def test_file_that_goes_meanwhile_then_the_others_are_still_removed(
+def test_file_that_goes_meanwhile_keeps_no_other_from_being_removed(
     tmp_path: Path, left: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(node_sweep, "_of_steps", lambda _: iter([FOLDER / f"{JOB}-gone", left]))
     assert sweep_here(AttemptPaths(tmp_path / "attempts" / "0001"), JOB) == [left]
 
 
-def test_names_then_those_that_mpich_was_seen_to_use_for_job_3_step_0() -> None:
+def test_names_are_those_that_mpich_was_seen_to_use_for_job_3_step_0() -> None:
     assert mpich_names(b"3.0", node="1")[0] == "mpich_shm_c141a9dc_1"
 
 
-def test_sweep_then_one_task_on_every_node_of_every_component() -> None:
+def test_sweep_runs_one_task_on_every_node_of_every_component() -> None:
     components = (
         Component({"partition": "gpu"}, 0, 4, 1, (4,), 8, 2),
         Component({"partition": "cpu"}, 4, 4, 2, (2, 2), 4, 0),
@@ -61,9 +61,7 @@ def test_sweep_then_one_task_on_every_node_of_every_component() -> None:
     assert alone == ["srun", *command[middle + 1 :]]
 
 
-def test_sweep_when_a_component_is_gone_then_the_others_are_still_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sweep_reaches_the_other_components_after_one_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tmp_path / "asked"
     fake = tmp_path / "srun"
     fake.write_text(f'#!/bin/sh\necho "$@" >>{asked}\ncase "$*" in *--het-group=1*) echo gone >&2; exit 1 ;; esac\n')

@@ -40,7 +40,7 @@ def asked(signals: JobSignals, *states: str) -> Any:
     return requeue("17", signals, CLUSTER, ask=lambda _job: list(states), sleep=lambda _seconds: None)
 
 
-def test_running_job_then_submitit_requeues_it_by_the_profiles_signal(slurm: Slurm) -> None:
+def test_submitit_requeues_a_running_job_by_the_profiles_signal(slurm: Slurm) -> None:
     signals = JobSignals()
     heard: list[int] = []
 
@@ -54,7 +54,7 @@ def test_running_job_then_submitit_requeues_it_by_the_profiles_signal(slurm: Slu
     assert (heard, slurm.told) == ([signal.SIGUSR1], [])
 
 
-def test_submitit_when_its_files_cannot_be_written_then_requeued_without_it(slurm: Slurm) -> None:
+def test_job_is_requeued_without_submitit_if_its_files_cannot_be_written(slurm: Slurm) -> None:
     signals = JobSignals()
 
     def full_disk(_number: int, _frame: object) -> None:
@@ -66,19 +66,19 @@ def test_submitit_when_its_files_cannot_be_written_then_requeued_without_it(slur
 
 
 @pytest.mark.parametrize("states", [("CANCELLED",), ("RUNNING", "COMPLETING"), ()])
-def test_job_when_it_is_being_ended_then_not_revived(slurm: Slurm, states: tuple[str, ...]) -> None:
+def test_job_that_is_being_ended_is_not_revived(slurm: Slurm, states: tuple[str, ...]) -> None:
     outcome = asked(JobSignals(), *states)
     assert (outcome.state, outcome.reason, slurm.told) == ("interrupted", "terminated", [])
 
 
-def test_job_when_term_has_come_then_not_revived_although_slurm_calls_it_running(slurm: Slurm) -> None:
+def test_job_after_term_is_not_revived_although_slurm_calls_it_running(slurm: Slurm) -> None:
     signals = JobSignals()
     signals.terminated_at = 1.0
     assert asked(signals, "RUNNING").reason == "terminated"
     assert slurm.told == []
 
 
-def test_controller_when_silent_for_a_while_then_asked_again(slurm: Slurm) -> None:
+def test_silent_controller_is_asked_again(slurm: Slurm) -> None:
     answers: list[Exception | None] = [SlurmSilent("no answer"), SlurmSilent("no answer"), None]
     pauses: list[float] = []
 
@@ -91,14 +91,14 @@ def test_controller_when_silent_for_a_while_then_asked_again(slurm: Slurm) -> No
     assert (len(pauses), len(slurm.told)) == (2, 1)
 
 
-def test_slurm_when_it_refuses_then_failed_with_its_words(slurm: Slurm) -> None:
+def test_refused_requeue_fails_with_the_message_of_slurm(slurm: Slurm) -> None:
     slurm.errors.append(SlurmRefused("`scontrol requeue 17` failed: job may not be requeued", "refused"))
     outcome = asked(JobSignals(), "RUNNING")
     assert (outcome.state, outcome.reason) == ("failed", "requeue")
     assert "may not be requeued" in outcome.message
 
 
-def test_returns_when_as_many_as_allowed_then_refused() -> None:
+def test_requeues_beyond_those_allowed_are_refused() -> None:
     assert refusal("17", CLUSTER, {}) is None
     assert refusal("17", CLUSTER, {"SLURM_RESTART_COUNT": "1"}) is None
     assert "2 times" in (refusal("17", CLUSTER, {"SLURM_RESTART_COUNT": "2"}) or "")

@@ -23,21 +23,21 @@ CRASH = AttemptEnd(
 INTERRUPTED = replace(CRASH, outcome=Outcome("interrupted", "signal", ""))
 
 
-def test_finished_when_the_end_of_the_job_was_announced_too_then_end() -> None:
+def test_finished_run_ends_though_the_end_of_the_job_was_announced_too() -> None:
     assert decide(replace(CRASH, outcome=Outcome("finished", "steps", ""), warned=True)) == "end"
 
 
-def test_crash_when_restarts_are_left_then_restart() -> None:
+def test_crash_restarts_while_restarts_are_left() -> None:
     assert decide(replace(CRASH, restarts=2)) == "restart"
 
 
-def test_crash_when_no_restart_is_left_then_requeued_only_if_training_got_further() -> None:
+def test_crash_without_restarts_left_is_requeued_only_if_training_got_further() -> None:
     assert decide(replace(CRASH, restarts=3)) == "end"
     assert decide(replace(CRASH, restarts=3, got_further=True)) == "requeue"
     assert decide(replace(CRASH, restarts=3, got_further=True, may_requeue=False)) == "end"
 
 
-def test_crash_when_it_comes_again_and_again_then_end_though_training_gets_further_each_time() -> None:
+def test_crash_that_comes_again_and_again_ends_though_training_gets_further_each_time() -> None:
     # A restart is counted anew whenever there is a newer checkpoint.
     crash = replace(CRASH, restarts=0, got_further=True)
     assert [decide(replace(crash, restarts_lately=n)) for n in (5, 6, 9)] == ["restart", "end", "end"]
@@ -46,35 +46,35 @@ def test_crash_when_it_comes_again_and_again_then_end_though_training_gets_furth
     assert [decide(replace(one, restarts_lately=n)) for n in (1, 2)] == ["restart", "end"]
 
 
-def test_crash_when_no_restart_is_allowed_then_the_number_of_earlier_ones_does_not_matter() -> None:
+def test_number_of_earlier_restarts_does_not_matter_where_none_is_allowed() -> None:
     assert decide(replace(CRASH, restarts_allowed=0, got_further=True)) == "requeue"
 
 
 @pytest.mark.parametrize("kind", ["user", "world", "difference", "gpu"])
-def test_crash_when_it_would_come_again_at_once_then_end(kind: str) -> None:
+def test_crash_that_would_come_again_at_once_ends(kind: str) -> None:
     assert decide(replace(CRASH, kind=kind)) == "end"
     assert decide(replace(CRASH, kind=kind, warned=True)) == "end"
 
 
-def test_announced_end_when_requeue_is_allowed_then_requeue_else_end() -> None:
+def test_announced_end_requeues_where_that_is_allowed_and_else_ends() -> None:
     assert decide(replace(INTERRUPTED, warned=True)) == "requeue"
     assert decide(replace(CRASH, warned=True)) == "requeue"
     assert decide(replace(INTERRUPTED, warned=True, may_requeue=False)) == "end"
 
 
-def test_terminated_when_the_end_was_announced_before_then_never_requeued() -> None:
+def test_terminated_job_is_not_requeued_though_its_end_was_announced_before() -> None:
     assert decide(replace(INTERRUPTED, warned=True, terminated=True)) == "end"
 
 
-def test_terminated_when_ranks_crashed_meanwhile_then_no_restart() -> None:
+def test_terminated_job_does_not_restart_ranks_that_crashed_meanwhile() -> None:
     assert decide(replace(CRASH, terminated=True)) == "end"
 
 
-def test_interrupted_by_hand_then_end() -> None:
+def test_interruption_by_hand_ends() -> None:
     assert decide(INTERRUPTED) == "end"
 
 
-def test_pause_when_restarts_repeat_then_it_doubles_up_to_a_limit() -> None:
+def test_pause_doubles_with_each_restart_up_to_a_limit() -> None:
     assert [pause_seconds(n) for n in (0, 1, 2, 3, 9)] == [0.0, 1.0, 2.0, 4.0, 30.0]
 
 

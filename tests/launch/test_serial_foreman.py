@@ -25,7 +25,7 @@ def run(root: Path, train: Callable[[RunPaths, AttemptPaths], object]) -> tuple[
     return outcome.exit_code, read_json(paths.attempt(1).end) or {}
 
 
-def test_training_when_it_ends_then_its_outcome_is_the_end(tmp_path: Path) -> None:
+def test_outcome_of_training_is_the_end(tmp_path: Path) -> None:
     def train(_paths: RunPaths, attempt: AttemptPaths) -> None:
         write_json(attempt.outcome, {"state": "finished", "reason": "updates", "message": ""})
 
@@ -33,7 +33,7 @@ def test_training_when_it_ends_then_its_outcome_is_the_end(tmp_path: Path) -> No
     assert (code, end["state"], end["reason"]) == (0, "finished", "updates")
 
 
-def test_training_when_ctrl_c_comes_then_the_mailbox_asks_it_to_stop(tmp_path: Path) -> None:
+def test_ctrl_c_asks_training_to_stop_by_the_mailbox(tmp_path: Path) -> None:
     def train(_paths: RunPaths, attempt: AttemptPaths) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         assert attempt.stop.exists()
@@ -42,7 +42,7 @@ def test_training_when_ctrl_c_comes_then_the_mailbox_asks_it_to_stop(tmp_path: P
     assert run(tmp_path, train)[0] == 130
 
 
-def test_training_when_ctrl_c_comes_twice_then_it_ends_at_once(tmp_path: Path) -> None:
+def test_second_ctrl_c_ends_training_at_once(tmp_path: Path) -> None:
     def train(_paths: RunPaths, _attempt: AttemptPaths) -> None:
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
@@ -52,7 +52,7 @@ def test_training_when_ctrl_c_comes_twice_then_it_ends_at_once(tmp_path: Path) -
     assert (code, end["state"]) == (130, "interrupted")
 
 
-def test_training_when_it_raises_then_that_is_the_end_with_its_traceback(tmp_path: Path) -> None:
+def test_error_of_training_is_the_end_with_its_traceback(tmp_path: Path) -> None:
     def train(_paths: RunPaths, _attempt: AttemptPaths) -> None:
         raise RuntimeError("broken environment")
 

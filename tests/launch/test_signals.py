@@ -21,7 +21,7 @@ def signals() -> Iterator[JobSignals]:
         signal.signal(number, handler)
 
 
-def test_warning_when_noted_then_the_handler_before_is_kept_for_the_requeue(signals: JobSignals) -> None:
+def test_noted_warning_keeps_the_handler_before_it_for_the_requeue(signals: JobSignals) -> None:
     asked = []
     signal.signal(signal.SIGUSR2, lambda number, _frame: asked.append(number))
     signals.catch()
@@ -32,21 +32,19 @@ def test_warning_when_noted_then_the_handler_before_is_kept_for_the_requeue(sign
     assert asked == [signal.SIGUSR2]
 
 
-def test_term_when_noted_then_the_job_is_being_ended(signals: JobSignals) -> None:
+def test_job_is_being_ended_once_term_is_noted(signals: JobSignals) -> None:
     signals.catch()
     os.kill(os.getpid(), signal.SIGTERM)
     assert signals.terminated_at is not None
 
 
-def test_warning_when_it_came_during_the_set_up_then_noted(
-    signals: JobSignals, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warning_that_came_during_the_set_up_is_noted(signals: JobSignals, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SRLHPC_WARNED", "1")
     signals.catch()
     assert signals.announced_at is not None
 
 
-def test_signal_when_the_foreman_is_still_loading_then_held_and_noted() -> None:
+def test_signal_to_a_foreman_that_still_loads_is_held_and_noted() -> None:
     program = (
         "import os, signal, sys\n"
         "sys.argv = ['held_signals', 'loading_module']\n"

@@ -64,7 +64,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     assert all(step.poll() is not None for step in made.steps)
 
 
-def test_attempt_when_it_trains_then_others_stand_by_once_and_are_no_attempt_yet(run: Fixture) -> None:
+def test_others_stand_by_once_for_an_attempt_that_trains_and_are_no_attempt_yet(run: Fixture) -> None:
     run.standby.tend(trains=False)
     assert run.steps == []
     run.standby.tend(trains=True)
@@ -74,7 +74,7 @@ def test_attempt_when_it_trains_then_others_stand_by_once_and_are_no_attempt_yet
     assert run.paths.attempt_numbers() == [1]
 
 
-def test_profile_without_standby_then_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profile_without_standby_has_none_stand_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Fixture(tmp_path, monkeypatch, is_wanted=False)
     run.standby.tend(trains=True)
     assert run.standby.take() is None
@@ -82,7 +82,7 @@ def test_profile_without_standby_then_none(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
-def test_ranks_that_stand_by_when_taken_then_theirs_is_the_next_attempt(run: Fixture, is_ready: bool) -> None:
+def test_next_attempt_is_that_of_the_ranks_that_stand_by(run: Fixture, is_ready: bool) -> None:
     run.standby.tend(trains=True)
     if is_ready:
         run.next.ready.touch()
@@ -126,9 +126,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("happen", "said"), PROBLEMS)
-def test_ranks_that_stand_by_when_one_is_lost_then_all_are_ended_and_it_is_said_once(
-    run: Fixture, happen: Any, said: str
-) -> None:
+def test_one_lost_rank_ends_all_that_stand_by_and_is_reported_once(run: Fixture, happen: Any, said: str) -> None:
     run.standby.tend(trains=True)
     run.next.ready.touch()
     run.standby.tend(trains=True)
@@ -159,7 +157,7 @@ def test_scripts_that_end_their_ranks_after_term_are_not_killed_meanwhile(
     assert step.returncode == 7
 
 
-def test_node_of_the_job_is_swept_without_slurm_when_slurm_starts_no_more_steps(
+def test_node_of_the_job_is_swept_without_slurm_once_slurm_starts_no_more_steps(
     run: Fixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swept = list[AttemptPaths]()
@@ -171,16 +169,14 @@ def test_node_of_the_job_is_swept_without_slurm_when_slurm_starts_no_more_steps(
 
 
 @pytest.mark.parametrize(("happen", "_said"), PROBLEMS)
-def test_ranks_that_stand_by_when_lost_since_the_last_look_then_not_taken(
-    run: Fixture, happen: Any, _said: str
-) -> None:
+def test_ranks_that_were_lost_since_the_last_look_are_not_taken(run: Fixture, happen: Any, _said: str) -> None:
     run.standby.tend(trains=True)
     happen(run)
     assert run.standby.take() is None
     assert run.has_left_nothing
 
 
-def test_end_when_they_are_still_starting_then_their_nodes_are_swept(run: Fixture) -> None:
+def test_end_sweeps_the_nodes_of_ranks_that_still_start(run: Fixture) -> None:
     run.standby.tend(trains=True)
     run.standby.end()
     assert run.swept == [run.next]
@@ -192,7 +188,7 @@ def test_end_when_they_are_still_starting_then_their_nodes_are_swept(run: Fixtur
     assert run.has_left_nothing
 
 
-def test_ranks_that_are_not_ready_in_time_then_given_up(run: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_that_are_not_ready_in_time_are_given_up(run: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
     run.standby.tend(trains=True)
     monkeypatch.setattr(module.time, "monotonic", lambda now=module.time.monotonic: now() + 61.0)
     run.standby.tend(trains=True)
@@ -200,7 +196,7 @@ def test_ranks_that_are_not_ready_in_time_then_given_up(run: Fixture, monkeypatc
     assert "not ready after 60 s" in run.said.getvalue()
 
 
-def test_job_whose_memory_ran_out_then_those_that_stand_by_take_over_and_no_others_follow(run: Fixture) -> None:
+def test_ranks_that_stand_by_take_over_a_job_whose_memory_ran_out_and_no_others_follow(run: Fixture) -> None:
     run.standby.tend(trains=True)
     run.standby.forbid()
     assert run.standby.take() is not None
@@ -209,9 +205,7 @@ def test_job_whose_memory_ran_out_then_those_that_stand_by_take_over_and_no_othe
     end_srun(run)
 
 
-def test_disk_when_full_then_none_stand_by_and_nothing_else_happens(
-    run: Fixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_none_stand_by_on_a_full_disk_and_nothing_else_happens(run: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -227,7 +221,7 @@ def test_disk_when_full_then_none_stand_by_and_nothing_else_happens(
     assert run.next.standby.exists()
 
 
-def test_ranks_that_stood_by_when_everything_was_killed_then_no_attempt_and_replaced(run: Fixture) -> None:
+def test_ranks_that_stood_by_while_everything_was_killed_are_no_attempt_and_replaced(run: Fixture) -> None:
     run.standby.tend(trains=True)
     left = run.next.folder / "logs" / "srun.log"
     left.write_text("of the killed")

@@ -19,14 +19,14 @@ def attempt(tmp_path: Path) -> AttemptPaths:
     return made
 
 
-def test_no_log_or_other_words_then_nothing(attempt: AttemptPaths) -> None:
+def test_nothing_is_aborted_without_a_log_or_by_other_output(attempt: AttemptPaths) -> None:
     broken = StepAbort(attempt, patience_seconds=0.0)
     assert broken() is None
     (attempt.logs / "srun.log").write_text("srun: error: cpu1: task 3: Killed\n")
     assert broken() is None
 
 
-def test_step_when_aborted_then_failed_after_the_patience(attempt: AttemptPaths) -> None:
+def test_aborted_step_has_failed_after_the_patience(attempt: AttemptPaths) -> None:
     (attempt.logs / "srun.log").write_text(ABORTED)
     assert StepAbort(attempt, patience_seconds=60.0)() is None
     outcome = StepAbort(attempt, patience_seconds=0.0)()
