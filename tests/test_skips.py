@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TEST = "tests/on_slurm/test_submit.py::test_cluster_show_then_free_cpus_and_gpus_of_each_partition"
+TEST = "tests/on_slurm/test_submit.py::test_cluster_show_gives_free_cpus_and_gpus_of_each_partition"
 
 
 def run_slurm_test(**environment: str) -> subprocess.CompletedProcess[str]:

@@ -67,7 +67,7 @@ def doctor(folder: Path, profile: str | None = None, *arguments: str) -> tuple[i
     return done.returncode, found
 
 
-def test_cluster_when_healthy_then_only_the_fake_gpus_are_a_warning(tmp_path: Path) -> None:
+def test_healthy_cluster_has_only_the_fake_gpus_as_a_warning(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, LAB_PROFILE)
     warned = {what for what, text in found.items() if not text.startswith("ok ")}
     # The lab's KillWait is short.
@@ -79,27 +79,27 @@ def test_cluster_when_healthy_then_only_the_fake_gpus_are_a_warning(tmp_path: Pa
     assert code == 0
 
 
-def test_plugin_when_none_then_one_rank_of_six_and_the_right_plugin(tmp_path: Path) -> None:
+def test_step_without_a_plugin_counts_one_rank_of_six_and_names_the_right_plugin(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, LOW.format(setup="") + "srun_mpi: none\n")
     assert found["MPI"].startswith("fault MPI started 1 rank of 6 (MPICH")
     assert found["MPI"].endswith("set srun_mpi: pmi2 in the profile")
     assert code == 3
 
 
-def test_plugin_when_of_another_mpi_then_the_right_one(tmp_path: Path) -> None:
+def test_plugin_of_another_mpi_names_the_right_one(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, LOW.format(setup="") + "srun_mpi: pmix\n")
     assert found["MPI"].startswith("fault ")
     assert found["MPI"].endswith("set srun_mpi: pmi2 in the profile")
     assert code == 3
 
 
-def test_interpreter_when_missing_then_named(tmp_path: Path) -> None:
+def test_missing_interpreter_is_named(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, LOW.format(setup="") + "python: /no/such/python\n")
     assert found["Python"].startswith("fault /no/such/python does not run on the nodes: ")
     assert code == 3
 
 
-def test_nodes_when_set_up_badly_then_few_open_files_and_another_library_are_told(tmp_path: Path) -> None:
+def test_few_open_files_and_another_library_are_reported_of_badly_set_up_nodes(tmp_path: Path) -> None:
     other = tmp_path / "other" / "numpy-9.9.9.dist-info"
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 9.9.9\n")
@@ -120,14 +120,14 @@ def covered(node: str, target: str, size: str) -> Iterator[None]:
         subprocess.run([*inside, "umount", "-l", target], check=True)
 
 
-def test_shared_memory_when_tiny_on_a_node_then_that_node(tmp_path: Path) -> None:
+def test_node_with_tiny_shared_memory_is_named(tmp_path: Path) -> None:
     with covered("cpu1", "/dev/shm", "1m"):
         code, found = doctor(tmp_path, LOW.format(setup="") + "sbatch: {nodelist: 'cpu1'}\n")
     assert re.match(r"fault [01] MiB of 1 MiB free on cpu1, too little for MPI to start; ", found["/dev/shm"])
     assert code == 3
 
 
-def test_job_when_refused_then_slurms_words_and_a_remedy(tmp_path: Path) -> None:
+def test_refused_job_gives_the_message_of_slurm_and_a_remedy(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, "mpi: mpich\nroles: {default: {partition: nowhere}}\n")
     assert found["test job"].startswith("fault refused: ")
     assert "set partition in the cluster profile to one that `sinfo -s` lists" in found["test job"]
@@ -147,7 +147,7 @@ def busy(lab: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("busy")
-def test_job_when_it_waits_too_long_then_a_warning_with_slurms_reason(tmp_path: Path) -> None:
+def test_job_that_waits_too_long_is_a_warning_with_the_reason_of_slurm(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, LOW.format(setup="").replace("low", "cpu"), "--wait", "2")
     assert found["test job"].startswith("warning job ")
     assert "did not start within 2 s (" in found["test job"]
@@ -155,7 +155,7 @@ def test_job_when_it_waits_too_long_then_a_warning_with_slurms_reason(tmp_path: 
 
 
 @pytest.mark.usefixtures("busy")
-def test_doctor_when_terminated_then_its_job_goes_too(tmp_path: Path) -> None:
+def test_job_of_a_terminated_doctor_goes_too(tmp_path: Path) -> None:
     (tmp_path / "profile.yaml").write_text(LOW.format(setup="").replace("low", "cpu"))
     running = start(tmp_path, "--cluster", str(tmp_path / "profile.yaml"))
     limit = time.monotonic() + 60
@@ -167,7 +167,7 @@ def test_doctor_when_terminated_then_its_job_goes_too(tmp_path: Path) -> None:
     assert running.returncode == 130
 
 
-def test_controller_when_stopped_then_a_fault_and_nothing_is_submitted(tmp_path: Path) -> None:
+def test_stopped_controller_is_a_fault_and_nothing_is_submitted(tmp_path: Path) -> None:
     daemon = lab_daemon("slurmctld")
     os.kill(daemon, signal.SIGSTOP)
     try:
@@ -179,7 +179,7 @@ def test_controller_when_stopped_then_a_fault_and_nothing_is_submitted(tmp_path:
     assert code == 3
 
 
-def test_configuration_when_missing_then_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_configuration_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as changed:
         changed.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
         code, found = doctor(tmp_path, LOW.format(setup=""))
@@ -187,7 +187,7 @@ def test_configuration_when_missing_then_its_path(tmp_path: Path, monkeypatch: p
     assert code == 3
 
 
-def test_run_folder_when_full_then_a_fault_and_no_job(tmp_path: Path) -> None:
+def test_full_run_folder_is_a_fault_and_starts_no_job(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=True)
     try:

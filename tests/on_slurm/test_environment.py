@@ -15,7 +15,7 @@ from tests.plan.test_rank_variables import JOB, OF_THE_LAUNCHER, WORLD
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
 
 
-def test_shell_full_of_others_variables_then_ranks_train_and_one_dead_actor_ends_nothing(
+def test_ranks_train_from_a_shell_full_of_others_variables_and_one_dead_actor_ends_nothing(
     submit: Callable[..., SlurmRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {**WORLD, **OF_THE_LAUNCHER, **JOB}.items():

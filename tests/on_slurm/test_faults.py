@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"
 
 
 @pytest.mark.parametrize("role", ["trainer", "coordinator"])
-def test_rank_that_matters_when_killed_then_the_ranks_start_again_in_the_same_job(
+def test_ranks_start_again_in_the_same_job_after_an_essential_one_is_killed(
     submit: Callable[..., SlurmRun], role: str
 ) -> None:
     run = submit(*ENDLESS)
@@ -31,7 +31,7 @@ def test_rank_that_matters_when_killed_then_the_ranks_start_again_in_the_same_jo
     assert "SIGKILL" in run.end(1)["message"]
 
 
-def test_rank_that_stands_by_when_killed_then_training_goes_on_and_a_restart_is_still_possible(
+def test_training_outlives_a_killed_rank_that_stands_by_and_a_restart_is_still_possible(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS)
@@ -47,7 +47,7 @@ def test_rank_that_stands_by_when_killed_then_training_goes_on_and_a_restart_is_
     assert "standing by" not in run.paths.attempt(2).log(0, "coordinator-0").read_text()
 
 
-def test_preemption_when_training_then_checkpoint_requeue_and_the_same_run_goes_on(
+def test_preempted_run_writes_a_checkpoint_is_requeued_and_resumes(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS)
@@ -66,7 +66,7 @@ def test_preemption_when_training_then_checkpoint_requeue_and_the_same_run_goes_
     assert run.counters() == sorted(run.counters())
 
 
-def test_run_when_requeued_by_hand_then_it_goes_on(submit: Callable[..., SlurmRun]) -> None:
+def test_run_that_is_requeued_by_hand_resumes(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
     run_slurm(["scontrol", "requeue", run.job])
@@ -75,7 +75,7 @@ def test_run_when_requeued_by_hand_then_it_goes_on(submit: Callable[..., SlurmRu
     assert (run.checkpoint(2) or 0) > 0
 
 
-def test_run_when_scancelled_then_cancelled_with_a_checkpoint(submit: Callable[..., SlurmRun]) -> None:
+def test_scancelled_run_is_cancelled_with_a_checkpoint(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
     updates = run.status["updates"]
@@ -84,7 +84,7 @@ def test_run_when_scancelled_then_cancelled_with_a_checkpoint(submit: Callable[.
     assert run.state["last_checkpoint_updates"] >= updates
 
 
-def test_run_when_scancelled_after_its_end_was_announced_then_it_is_not_revived(
+def test_run_that_is_scancelled_after_its_end_was_announced_is_not_revived(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS)
@@ -95,7 +95,7 @@ def test_run_when_scancelled_after_its_end_was_announced_then_it_is_not_revived(
     assert run.paths.attempt_numbers() == [1]
 
 
-def test_requeue_when_slurm_refuses_it_then_the_checkpoint_is_there_and_the_reason_is_told(
+def test_refused_requeue_leaves_the_checkpoint_and_reports_the_reason(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS)
@@ -107,7 +107,9 @@ def test_requeue_when_slurm_refuses_it_then_the_checkpoint_is_there_and_the_reas
     assert run.state["last_checkpoint_updates"] > 0
 
 
-def test_end_when_announced_before_the_ranks_are_up_then_requeued_and_trained(submit: Callable[..., SlurmRun]) -> None:
+def test_run_whose_end_is_announced_before_its_ranks_are_up_is_requeued_and_trains(
+    submit: Callable[..., SlurmRun],
+) -> None:
     run = submit(*ENDLESS)
     # Python has just begun: submitit loads the foreman, which then makes its plan.
     run.wait(lambda: any("Loading pickle" in path.read_text() for path in run.paths.slurm_folder.glob("*.out")))
@@ -116,7 +118,7 @@ def test_end_when_announced_before_the_ranks_are_up_then_requeued_and_trained(su
     run.wait(lambda: run.status.get("updates", 0) > 0)
 
 
-def test_run_when_cancelled_then_it_takes_its_time_and_resume_goes_on_here_and_there(
+def test_cancelled_run_takes_its_time_and_resumes_here_and_there(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS)
@@ -136,7 +138,7 @@ def test_run_when_cancelled_then_it_takes_its_time_and_resume_goes_on_here_and_t
     assert fork.returncode == 0, fork.stderr
 
 
-def test_world_of_size_one_then_refused_within_seconds_and_not_tried_again(submit: Callable[..., SlurmRun]) -> None:
+def test_world_of_size_one_is_refused_within_seconds_and_not_tried_again(submit: Callable[..., SlurmRun]) -> None:
     run = submit(profile=PROFILE.replace("mpi: mpich", "srun_mpi: none"))
     run.wait_for_state("failed", seconds=30.0)
     assert run.paths.attempt_numbers() == [1]
@@ -145,7 +147,7 @@ def test_world_of_size_one_then_refused_within_seconds_and_not_tried_again(submi
     assert "--mpi=pmi2" in said
 
 
-def test_job_when_its_run_has_finished_then_it_ends_at_once(submit: Callable[..., SlurmRun]) -> None:
+def test_job_of_a_finished_run_ends_at_once(submit: Callable[..., SlurmRun]) -> None:
     run = submit("trainers.device=cpu", "stop.updates=5")
     run.wait_for_state("finished")
     run.wait(lambda: not run_slurm(["squeue", "-h", "-t", "R,CG", "-j", run.job]).stdout.strip())
@@ -154,7 +156,7 @@ def test_job_when_its_run_has_finished_then_it_ends_at_once(submit: Callable[...
     assert run.paths.attempt_numbers() == [1]
 
 
-def test_node_when_it_dies_then_the_job_goes_on_elsewhere(submit: Callable[..., SlurmRun]) -> None:
+def test_job_resumes_elsewhere_after_its_node_dies(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
     node = run.state["nodes"]
@@ -167,7 +169,7 @@ def test_node_when_it_dies_then_the_job_goes_on_elsewhere(submit: Callable[..., 
     assert run.end(1)["reason"] == "requeued"
 
 
-def test_controller_when_silent_then_training_and_status_go_on(submit: Callable[..., SlurmRun]) -> None:
+def test_training_and_status_outlive_a_silent_controller(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
     daemon = lab_daemon("slurmctld")
@@ -183,7 +185,7 @@ def test_controller_when_silent_then_training_and_status_go_on(submit: Callable[
     assert " running " in done.stdout
 
 
-def test_heterogeneous_job_then_one_world_with_roles_where_the_plan_said(submit: Callable[..., SlurmRun]) -> None:
+def test_heterogeneous_job_is_one_world_with_roles_where_the_plan_has_them(submit: Callable[..., SlurmRun]) -> None:
     size = ("trainers.ranks=2", "actors.ranks=4", "actors.environments=4", "trainers.device=cpu")
     run = submit(*size, profile=LAB_PROFILE)
     run.wait(lambda: run.status.get("ranks_alive") == 8)
@@ -213,7 +215,7 @@ def test_actors_on_another_node_killed_while_they_wait_for_an_answer_do_not_end_
     assert run.status["attempt"] == 1
 
 
-def test_component_when_cancelled_by_itself_then_the_run_ends_and_says_so(submit: Callable[..., SlurmRun]) -> None:
+def test_component_that_is_cancelled_by_itself_ends_the_run_and_is_reported(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS, profile=LAB_PROFILE)
     run.wait_until_trains()
     run_slurm(["scancel", f"{run.job}+1"])

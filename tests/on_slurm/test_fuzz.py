@@ -99,9 +99,7 @@ def queue(lab: str) -> Iterator[Callable[[], set[str]]]:
             run_slurm(["scancel", job])
 
 
-def test_good_input_when_submitted_by_the_harness_then_a_job_and_its_run(
-    submit: Submit, queue: Callable[[], set[str]]
-) -> None:
+def test_good_input_from_the_harness_makes_a_job_and_its_run(submit: Submit, queue: Callable[[], set[str]]) -> None:
     said = submit(Bad("", options=("--name", "good", "--chain", "2")))
     assert said.code == 0, said.err
     assert len(queue()) >= 2
@@ -111,7 +109,7 @@ def test_good_input_when_submitted_by_the_harness_then_a_job_and_its_run(
 @pytest.mark.parametrize(
     "inputs", [by_hand, lambda: wrong_values(SEED, 200), lambda: wrong_keys(SEED, 60)], ids=["hand", "values", "keys"]
 )
-def test_bad_input_then_refused_with_words_that_help_and_nothing_is_left(
+def test_bad_input_is_refused_with_a_message_that_helps_and_nothing_is_left(
     inputs: Callable[[], Iterator[Bad]], submit: Submit, queue: Callable[[], set[str]]
 ) -> None:
     wrong = [line for bad in inputs() if (line := _complaint(bad, submit(bad)))]
@@ -119,7 +117,7 @@ def test_bad_input_then_refused_with_words_that_help_and_nothing_is_left(
     assert queue() == set()
 
 
-def test_spoilt_files_when_only_tried_then_never_a_traceback_and_never_a_job(
+def test_dry_run_of_spoilt_files_gives_neither_a_traceback_nor_a_job(
     submit: Submit, queue: Callable[[], set[str]]
 ) -> None:
     codes = [submit(replace(bad, options=("--dry-run",))).code for bad in spoilt_bytes(SEED, 80)]
@@ -137,7 +135,7 @@ def test_spoilt_files_when_only_tried_then_never_a_traceback_and_never_a_job(
         (Bad("What to do", "roles: {default: {partition: nowhere}}"), 3),
     ],
 )
-def test_bad_input_when_typed_in_a_shell_then_exit_code_message_and_no_traceback(
+def test_bad_input_in_a_shell_gives_exit_code_and_message_and_no_traceback(
     tmp_path: Path, bad: Bad, code: int, queue: Callable[[], set[str]]
 ) -> None:
     _write(bad, tmp_path)
@@ -148,7 +146,7 @@ def test_bad_input_when_typed_in_a_shell_then_exit_code_message_and_no_traceback
 
 
 @pytest.mark.parametrize("size", [0, 400, 2000])
-def test_disk_when_full_at_any_moment_then_refused_and_neither_run_nor_job_stays(
+def test_disk_that_is_full_at_any_moment_is_refused_and_neither_run_nor_job_stays(
     tmp_path: Path, size: int, queue: Callable[[], set[str]]
 ) -> None:
     _write(Bad(""), tmp_path)

@@ -78,7 +78,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_start_when_it_runs_already_then_nothing_changes(copy: Copy) -> None:
+def test_start_of_a_lab_that_runs_already_changes_nothing(copy: Copy) -> None:
     before = copy.daemons()
     copy.environment["LAB_PORT"] = "1"
     copy.start()
@@ -86,7 +86,7 @@ def test_start_when_it_runs_already_then_nothing_changes(copy: Copy) -> None:
     assert copy.run("srun", "-w", "cpu2", "hostname") == "cpu2\n"
 
 
-def test_stop_then_all_of_this_lab_and_nothing_else_ends(copy: Copy) -> None:
+def test_stop_ends_all_of_this_lab_and_nothing_else(copy: Copy) -> None:
     mine = copy.daemons().values()
     others = [int(path.read_text()) for path in (lab_state() / "pids").iterdir()]
     assert any(is_running(pid) for pid in others), "the lab of the other tests"
@@ -102,7 +102,7 @@ def test_stop_then_all_of_this_lab_and_nothing_else_ends(copy: Copy) -> None:
     assert all(is_running(pid) for pid in others)
 
 
-def test_start_when_everything_was_killed_then_it_runs_again(copy: Copy) -> None:
+def test_lab_runs_again_after_everything_was_killed(copy: Copy) -> None:
     before = copy.daemons()
     for pid in before.values():
         os.kill(pid, signal.SIGKILL)
@@ -111,7 +111,7 @@ def test_start_when_everything_was_killed_then_it_runs_again(copy: Copy) -> None
     assert len(copy.run("srun", "-N4", "-p", "low", "hostname").split()) == 4
 
 
-def test_start_when_a_daemon_is_recorded_under_the_number_of_another_process_then_it_starts(copy: Copy) -> None:
+def test_daemon_that_is_recorded_under_the_number_of_another_process_starts(copy: Copy) -> None:
     os.kill(copy.daemons()["slurmctld"], signal.SIGKILL)
     (copy.folder / ".state" / "pids" / "slurmctld").write_text(str(os.getpid()))
     copy.start()
@@ -119,7 +119,7 @@ def test_start_when_a_daemon_is_recorded_under_the_number_of_another_process_the
     assert copy.daemons()["slurmctld"] != os.getpid()
 
 
-def test_node_when_killed_then_its_tasks_are_gone_and_it_can_start_again(copy: Copy) -> None:
+def test_tasks_of_a_killed_node_are_gone_and_it_can_start_again(copy: Copy) -> None:
     copy.run("sbatch", "-p", "gpu", "-w", "gpu1", "-o", "/dev/null", "--no-requeue", "--wrap=exec sleep 987")
     daemon = copy.daemons()["slurmd-gpu1"]
     copy.wait(lambda: tasks_of(daemon))
@@ -147,7 +147,7 @@ def namespace_of(pid: int) -> str | None:
         return None
 
 
-def test_start_without_a_free_port_then_it_says_so(tmp_path: Path) -> None:
+def test_start_without_a_free_port_is_refused_with_that_reason(tmp_path: Path) -> None:
     copy = Copy(tmp_path / "lab")
     with socket.create_server(("127.0.0.1", 0)) as server:
         copy.environment["LAB_PORT"] = str(server.getsockname()[1] - 3)

@@ -29,7 +29,7 @@ def pids_of_nodes() -> list[Path]:
     return list((lab_state() / "pids").glob("slurmd-*"))
 
 
-def test_heterogeneous_job_on_open_mpi_then_one_world_that_solves(submit: Callable[..., SlurmRun]) -> None:
+def test_heterogeneous_job_on_open_mpi_is_one_world_that_solves(submit: Callable[..., SlurmRun]) -> None:
     profile = on_open_mpi(LAB_PROFILE)
     size = ("trainers.ranks=2", "actors.ranks=4", "actors.environments=4", "trainers.device=cpu")
     run = submit(*size, profile=profile)
@@ -41,7 +41,7 @@ def test_heterogeneous_job_on_open_mpi_then_one_world_that_solves(submit: Callab
     assert sorted({host for label, host in hosts.items() if label.startswith("actor")}) == ["cpu1", "cpu2"]
 
 
-def test_trainer_on_open_mpi_when_killed_then_the_ranks_start_again_in_the_same_job(
+def test_ranks_on_open_mpi_start_again_in_the_same_job_after_the_trainer_is_killed(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS, profile=on_open_mpi(PROFILE))
@@ -58,7 +58,7 @@ def test_trainer_on_open_mpi_when_killed_then_the_ranks_start_again_in_the_same_
 
 
 @pytest.mark.parametrize("plugin", ["none", "pmi2"])
-def test_open_mpi_without_pmix_then_refused_within_seconds_and_not_tried_again(
+def test_open_mpi_without_pmix_is_refused_within_seconds_and_not_tried_again(
     submit: Callable[..., SlurmRun], plugin: str
 ) -> None:
     run = submit(profile=on_open_mpi(PROFILE) + f"srun_mpi: {plugin}\n")

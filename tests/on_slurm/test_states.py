@@ -26,7 +26,7 @@ roles:
 """
 
 
-def test_job_when_held_then_why_says_how_to_release_it_and_cancel_is_remembered(
+def test_why_says_how_to_release_a_held_job_and_cancel_is_remembered(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*SMALL, profile=PROFILE + "sbatch: {nice: 100}\n", time=10)
@@ -41,14 +41,14 @@ def test_job_when_held_then_why_says_how_to_release_it_and_cancel_is_remembered(
     assert "srlhpc resume r" in run.command("why").stdout
 
 
-def test_job_when_it_asks_for_too_much_time_then_pending_and_why_says_never(submit: Callable[..., SlurmRun]) -> None:
+def test_job_that_asks_for_too_much_time_is_pending_and_why_says_never(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*SMALL, time=300)
     run.wait(lambda: run.state["reason"] == "PartitionTimeLimit")
     assert " pending (PartitionTimeLimit) " in run.command("status").stdout
     assert "it will never start" in run.command("why").stdout
 
 
-def test_ranks_when_gpus_are_shared_then_each_sees_its_own(submit: Callable[..., SlurmRun]) -> None:
+def test_ranks_that_share_gpus_see_each_its_own(submit: Callable[..., SlurmRun]) -> None:
     size = ("trainers.device=cpu", "policy_servers.device=cpu", "policy_servers.ranks=2", "stop.updates=2")
     run = submit(*size, profile=GPU_NODE)
     run.wait_for_state("finished", seconds=120.0)
@@ -60,7 +60,7 @@ def test_ranks_when_gpus_are_shared_then_each_sees_its_own(submit: Callable[...,
     assert "attempt ends (updates)" in seen["coordinator-0"]
 
 
-def test_trainer_when_killed_for_good_then_why_names_it_its_host_and_slurms_verdict(
+def test_why_names_a_trainer_that_was_killed_for_good_its_host_and_slurms_verdict(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*SMALL, profile=PROFILE + "restarts_in_place: 0\nrequeue: false\n")
@@ -75,7 +75,7 @@ def test_trainer_when_killed_for_good_then_why_names_it_its_host_and_slurms_verd
     assert "srlhpc resume r" in said
 
 
-def test_ranks_when_they_start_slower_than_the_profile_allows_then_failed_and_why_says_so(
+def test_ranks_that_start_slower_than_the_profile_allows_fail_the_run_and_why_says_so(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*SMALL, profile=PROFILE + "start_seconds: 1\nrestarts_in_place: 0\nrequeue: false\n")
@@ -83,7 +83,7 @@ def test_ranks_when_they_start_slower_than_the_profile_allows_then_failed_and_wh
     assert re.search(r"not all ranks (were up after|answered within) 1 s", run.command("why").stdout)
 
 
-def test_foreman_when_killed_then_failed_and_the_verdict_is_slurms(submit: Callable[..., SlurmRun]) -> None:
+def test_killed_foreman_fails_the_run_with_the_verdict_of_slurm(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*SMALL, profile=PROFILE + "requeue: false\n")
     run.wait_until_trains()
     os.kill(foreman_of(run), signal.SIGKILL)
@@ -93,7 +93,7 @@ def test_foreman_when_killed_then_failed_and_the_verdict_is_slurms(submit: Calla
     assert f"job {run.job}: FAILED" in said
 
 
-def test_rank_with_another_library_then_stopped_at_once_and_why_says_which(
+def test_rank_with_another_library_is_stopped_at_once_and_why_says_which(
     submit: Callable[..., SlurmRun], tmp_path: Path
 ) -> None:
     """One of two nodes has another numpy, by its metadata."""

@@ -43,7 +43,7 @@ def cleared(lab: str) -> Iterator[None]:
         time.sleep(0.2)
 
 
-def test_dry_run_then_slurm_says_when_it_could_start_and_has_no_new_job(tmp_path: Path) -> None:
+def test_dry_run_asks_slurm_for_the_start_and_adds_no_job(tmp_path: Path) -> None:
     before = jobs()
     done = srlhpc("submit", JOB, "--cluster", "lab", "--dry-run", "--root", str(tmp_path / "runs"))
     assert re.search(r"start estimate: Job \d+ to start at 20\d\d-", done.stdout), done.stdout + done.stderr
@@ -52,7 +52,7 @@ def test_dry_run_then_slurm_says_when_it_could_start_and_has_no_new_job(tmp_path
 
 
 @pytest.mark.usefixtures("cleared")
-def test_submit_then_a_heterogeneous_job_as_planned(tmp_path: Path) -> None:
+def test_submit_makes_the_heterogeneous_job_of_the_plan(tmp_path: Path) -> None:
     arguments = ["--set", "actors.ranks=4", "--name", "mine", "--root", str(tmp_path)]
     done = srlhpc("submit", JOB, "--cluster", "lab", *arguments)
     assert done.returncode == 0, done.stderr
@@ -65,7 +65,7 @@ def test_submit_then_a_heterogeneous_job_as_planned(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cleared")
-def test_chain_then_later_jobs_depend_on_the_ones_before(tmp_path: Path) -> None:
+def test_later_jobs_of_a_chain_depend_on_the_ones_before(tmp_path: Path) -> None:
     done = srlhpc("submit", JOB, "--cluster", "lab", "--chain", "2", "--name", "mine", "--root", str(tmp_path))
     assert done.returncode == 0, done.stderr
     first, second = re.findall(r"\d+", done.stderr.rpartition("job ")[2])
@@ -82,7 +82,7 @@ def test_chain_then_later_jobs_depend_on_the_ones_before(tmp_path: Path) -> None
     ],
 )
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
-def test_submit_when_slurm_refuses_then_its_words_a_remedy_and_no_run(
+def test_submission_that_slurm_refuses_gives_its_message_a_remedy_and_no_run(
     tmp_path: Path, profile: str, words: str, dry_run: tuple[str, ...]
 ) -> None:
     path = tmp_path / "mine.yaml"
@@ -96,7 +96,7 @@ def test_submit_when_slurm_refuses_then_its_words_a_remedy_and_no_run(
     assert not list(tmp_path.rglob("run.json"))
 
 
-def test_cluster_init_then_a_profile_that_submits(tmp_path: Path) -> None:
+def test_cluster_init_writes_a_profile_that_submits(tmp_path: Path) -> None:
     done = srlhpc("cluster", "init", "mine", folder=tmp_path)
     assert done.stdout.strip() == "clusters/mine.yaml", done.stderr
     profile = load_cluster(str(tmp_path / "clusters" / "mine.yaml"))
@@ -105,14 +105,14 @@ def test_cluster_init_then_a_profile_that_submits(tmp_path: Path) -> None:
     assert "start estimate: Job" in tried.stdout, tried.stderr
 
 
-def test_cluster_init_when_the_file_exists_then_refused(tmp_path: Path) -> None:
+def test_cluster_init_refuses_a_file_that_exists(tmp_path: Path) -> None:
     srlhpc("cluster", "init", "mine", folder=tmp_path)
     done = srlhpc("cluster", "init", "mine", folder=tmp_path)
     assert done.returncode == 2
     assert "clusters/mine.yaml exists; replace it by --force" in done.stderr
 
 
-def test_cluster_show_then_free_cpus_and_gpus_of_each_partition() -> None:
+def test_cluster_show_gives_free_cpus_and_gpus_of_each_partition() -> None:
     rows = [line.split() for line in srlhpc("cluster", "show", "lab").stdout.splitlines()]
     partitions = {row[0]: row for row in rows if row}
     assert partitions["cpu*"][2].endswith("/16")
@@ -120,7 +120,7 @@ def test_cluster_show_then_free_cpus_and_gpus_of_each_partition() -> None:
 
 
 @pytest.mark.usefixtures("cleared")
-def test_options_with_quotes_and_blanks_then_slurm_reads_what_was_written(tmp_path: Path) -> None:
+def test_slurm_reads_options_with_quotes_and_blanks_as_they_were_written(tmp_path: Path) -> None:
     comment = 'it\'s "mine" # C:\\x & more'
     options = {"comment": comment, "exclude": "cpu1,gpu[1-2]", "nice": "7"}
     component = Component({"partition": "low", **options}, 0, 1, 1, (1,), 1, 0)

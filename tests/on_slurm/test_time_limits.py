@@ -74,7 +74,7 @@ def assert_goes_on(run: SlurmRun) -> None:
             assert after["return_mean"] == before["return_mean"]
 
 
-def test_run_that_needs_several_limits_then_a_checkpoint_before_each_and_its_stop_is_reached(
+def test_run_over_several_time_limits_writes_a_checkpoint_before_each_and_reaches_its_stop(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS, **FAST)
@@ -89,7 +89,7 @@ def test_run_that_needs_several_limits_then_a_checkpoint_before_each_and_its_sto
     assert_goes_on(run)
 
 
-def test_chain_then_each_job_goes_on_and_those_that_find_the_run_finished_end_at_once(
+def test_each_job_of_a_chain_resumes_and_those_that_find_the_run_finished_end_at_once(
     submit: Callable[..., SlurmRun],
 ) -> None:
     run = submit(*ENDLESS, **FAST, chain=6)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"
         ("modules: [gcc/99]", ["  | srlhpc: module load gcc/99 failed", "correct `modules`"]),
     ],
 )
-def test_job_when_its_batch_script_fails_then_the_line_that_killed_it(
+def test_why_shows_the_line_of_the_batch_script_that_killed_the_job(
     submit: Callable[..., SlurmRun], more: str, words: list[str]
 ) -> None:
     run = submit(profile=f"{PROFILE}{more}\n")
@@ -29,7 +29,7 @@ def test_job_when_its_batch_script_fails_then_the_line_that_killed_it(
     assert "Traceback" not in said + run.log
 
 
-def test_time_limit_when_shortened_then_told_as_that_and_not_as_a_preemption(submit: Callable[..., SlurmRun]) -> None:
+def test_shortened_time_limit_is_reported_as_that_and_not_as_a_preemption(submit: Callable[..., SlurmRun]) -> None:
     run = submit(*ENDLESS)
     run.wait_until_trains()
     run_slurm(["scontrol", "update", f"jobid={run.job}", "timelimit=1"])
