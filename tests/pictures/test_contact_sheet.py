@@ -16,7 +16,7 @@ def frame(value: int, width: int = 200, height: int = 100) -> np.ndarray:
     return np.full((height, width, 3), value, np.uint8)
 
 
-def test_sheet_when_made_then_frames_stand_in_rows_of_four_in_order_with_labels_between() -> None:
+def test_frames_of_a_sheet_stand_in_rows_of_four_in_order_with_labels_between() -> None:
     picture = np.asarray(sheet({step: frame(10 * step) for step in range(6)}))
     assert picture.shape == (2 * (100 + 24 + 6) + 6, 4 * (200 + 6) + 6, 3)
     middles = [[picture[80 + 130 * row, 100 + 206 * column, 0] for column in range(4)] for row in range(2)]
@@ -26,12 +26,12 @@ def test_sheet_when_made_then_frames_stand_in_rows_of_four_in_order_with_labels_
 
 
 @pytest.mark.parametrize(("width", "shown"), [(12, 168), (200, 200), (960, 400)])
-def test_sheet_when_frames_are_small_or_large_then_they_are_scaled(width: int, shown: int) -> None:
+def test_small_and_large_frames_of_a_sheet_are_scaled(width: int, shown: int) -> None:
     picture = np.asarray(sheet({0: frame(0, width, width)}))
     assert picture.shape == (shown + 24 + 12, shown + 12, 3)
 
 
-def test_sheet_when_the_environment_draws_on_the_same_array_again_then_each_frame_as_it_was(tmp_path: Path) -> None:
+def test_frame_stays_as_it_was_though_the_environment_draws_on_its_array_again(tmp_path: Path) -> None:
     from PIL import Image
 
     drawn = frame(0)
@@ -44,7 +44,7 @@ def test_sheet_when_the_environment_draws_on_the_same_array_again_then_each_fram
     assert (picture[80, 100, 0], picture[80, 306, 0]) == (50, 150)
 
 
-def test_sheet_when_playing_fails_then_no_file(tmp_path: Path) -> None:
+def test_sheet_leaves_no_file_if_playing_fails(tmp_path: Path) -> None:
     def play() -> None:
         with ContactSheet(tmp_path / "sheet.png") as film:
             film.add(frame(0))

@@ -20,7 +20,7 @@ def selection(frames: int, most: int = 8) -> FrameSelection:
     ("frames", "chosen"),
     [(1, [0]), (3, [0, 1, 2]), (4, [0, 1, 2, 3]), (7, [0, 2, 4, 6]), (61, [0, 16, 40, 60])],
 )
-def test_frames_when_chosen_then_evenly_from_the_first_to_the_last(frames: int, chosen: list[int]) -> None:
+def test_frames_are_chosen_evenly_from_the_first_to_the_last(frames: int, chosen: list[int]) -> None:
     found = selection(frames).choose(4)
     assert list(found) == chosen
     assert [int(frame[0, 0, 0]) for frame in found.values()] == chosen
@@ -28,7 +28,7 @@ def test_frames_when_chosen_then_evenly_from_the_first_to_the_last(frames: int, 
 
 @pytest.mark.parametrize("most", [2, 7, 8])
 @pytest.mark.parametrize("frames", [9, 100, 1000])
-def test_frames_when_they_are_many_then_few_are_kept_at_even_distances(most: int, frames: int) -> None:
+def test_few_of_many_frames_are_kept_at_even_distances(most: int, frames: int) -> None:
     kept = list(selection(frames, most).choose(frames))
     steps = set(np.diff(kept[:-1]).tolist())
     assert len(kept) <= most + 1

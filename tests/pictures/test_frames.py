@@ -73,7 +73,7 @@ def test_frame_whose_meaning_is_not_clear_is_refused_with_what_it_is(drawn: Any,
         shown(drawn)
 
 
-def test_float_frames_that_were_taken_for_shares_are_refused_when_they_are_none() -> None:
+def test_float_frames_that_were_taken_for_shares_and_are_none_are_refused() -> None:
     with pytest.raises(UserError, match="with values from 200 to 200"):
         shown(np.zeros((2, 4)), np.full((2, 4), 200.0))
 
