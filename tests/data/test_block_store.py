@@ -1,0 +1,268 @@
+"""The store of a replay rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srlhpc.comm.channel import Message
+from srlhpc.data.block_store import BlockStore, FirstPriority
+from srlhpc.data.checkpoint import read_checkpoint, write_checkpoint
+from srlhpc.data.layout import Array
+from srlhpc.data.tree import decode_tree, encode_tree
+from srlhpc.data.windows import WindowShape, window_layout
+from srlhpc.specs.replay import Draw, PrioritizedDraw, UniformDraw
+from tests.data.plain_store import Given, PlainStore, Setup, blocks, columns_of
+
+
+class InTurn:
+    """A generator that draws every place of the set in turn."""
+
+    def integers(self, high: int, *, size: int) -> Array:
+        return np.arange(size) % high
+
+
+@st.composite
+def setups(draw: st.DrawFn) -> Setup:
+    records = draw(st.sampled_from([1, 2, 4, 6]))
+    stride = draw(st.sampled_from([n for n in range(1, records + 1) if records % n == 0]))
+    window = WindowShape(draw(st.integers(1, 5)), draw(st.integers(0, 4)), draw(st.integers(0, 3)), stride)
+    return Setup(records, draw(st.integers(1, 2)), draw(st.integers(1, 2)), window, draw(st.booleans()))
+
+
+GIVEN = st.lists(
+    st.builds(
+        Given,
+        st.integers(0, 2),
+        st.sampled_from([True, True, True, False]),
+        st.sampled_from([0.0, 0.3, 1.0]),
+        st.integers(0, 99),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+def store(
+    setup: Setup,
+    slots: int,
+    draw: Draw | None = None,
+    generator: Any = None,
+    first_priority: FirstPriority | None = None,
+) -> BlockStore:
+    return BlockStore(
+        setup.block,
+        setup.window,
+        slots=slots,
+        draw=draw or UniformDraw(),
+        generator=cast("np.random.Generator", generator or np.random.default_rng(0)),
+        first_priority=first_priority,
+    )
+
+
+def drawn(source: BlockStore, setup: Setup, count: int) -> dict[str, Array]:
+    message = Message.allocate(window_layout(setup.shapes, setup.window.records, count), 0)
+    for array in message.fields.values():
+        array.reshape(-1).view(np.uint8)[:] = 1
+    source.draw(message.fields)
+    return dict(message.fields)
+
+
+@given(setups(), st.integers(1, 6), GIVEN)
+@settings(max_examples=300)
+def test_every_window_of_a_plain_store_is_drawn_as_it_is(setup: Setup, slots: int, came: list[Given]) -> None:
+    fast, plain = store(setup, slots, generator=InTurn()), PlainStore(setup, slots)
+    for block in blocks(setup, came):
+        fast.add(block)
+        plain.add(block)
+    windows = plain.windows()
+    assert fast.drawable == len(windows)
+    if not windows:
+        return
+    fields = drawn(fast, setup, len(windows))
+    assert set(zip(fields["slot"].tolist(), fields["generation"].tolist(), strict=True)) == set(windows)
+    assert (fields["probability"] == 1 / len(windows)).all()
+    for column, item in enumerate(zip(fields["slot"].tolist(), fields["generation"].tolist(), strict=True)):
+        found = columns_of(fields, windows[item], column)
+        for name, array in windows[item].items():
+            np.testing.assert_array_equal(found[name], array, err_msg=f"{name} of {item}")
+
+
+def dyadic(fields: Mapping[str, Array]) -> Array:
+    """Priorities whose sums have no rounding error."""
+    return cast("Array", fields["out.q"].sum(axis=0) % 8).astype(np.float32)
+
+
+@given(setups(), st.integers(1, 6), GIVEN, st.sampled_from([0.0, 0.25]))
+def test_windows_are_drawn_in_exact_proportion_to_what_the_rule_says(
+    setup: Setup, slots: int, came: list[Given], share: float
+) -> None:
+    fast = store(setup, slots, PrioritizedDraw(alpha=1.0, uniform_share=share), first_priority=dyadic)
+    plain = PlainStore(setup, slots)
+    for block in blocks(setup, came):
+        fast.add(block)
+        plain.add(block)
+    priorities = {item: float(window["out.q"].sum() % 8) for item, window in plain.windows().items()}
+    total = sum(priorities.values())
+    if not total:
+        return
+    count = 64
+    fields = drawn(fast, setup, count)
+    for item, probability in zip(
+        zip(fields["slot"].tolist(), fields["generation"].tolist(), strict=True), fields["probability"], strict=True
+    ):
+        assert probability == (1 - share) * (priorities[item] / total) + share / len(priorities)
+    if not share:
+        for (slot, _), priority in priorities.items():
+            # Of 64 equal slices, so many at least lie in the item's share of the mass, and two more at most touch it.
+            times = np.count_nonzero(fields["slot"] == slot)
+            assert abs(times - count * priority / total) < 2
+            assert priority or not times
+
+
+@given(setups(), st.integers(1, 4), GIVEN, GIVEN, st.booleans())
+@settings(max_examples=50)
+def test_a_store_that_is_loaded_goes_on_as_if_nothing_had_been(
+    setup: Setup, slots: int, before: list[Given], after: list[Given], by_priority: bool
+) -> None:
+    draw: Draw = PrioritizedDraw(uniform_share=0.25) if by_priority else UniformDraw()
+    one, other = store(setup, slots, draw), store(setup, slots, draw, np.random.default_rng(1))
+    came = list(blocks(setup, before + after))
+    for block in came[: len(before)]:
+        one.add(block)
+    if one.drawable:
+        fields = drawn(one, setup, 5)
+        one.update(fields["slot"], fields["generation"], np.arange(5, dtype=np.float32))
+    assert other.load_state(decode_tree(np.concatenate(encode_tree(one.save_state()))))
+    for block in came[len(before) :]:
+        one.add(block)
+        other.add(block)
+        assert other.drawable == one.drawable
+        if one.drawable:
+            same, fields = drawn(other, setup, 7), drawn(one, setup, 7)
+            assert {name: array.tobytes() for name, array in same.items()} == {
+                name: array.tobytes() for name, array in fields.items()
+            }
+            one.update(fields["slot"], fields["generation"], np.arange(7, dtype=np.float32))
+            other.update(fields["slot"], fields["generation"], np.arange(7, dtype=np.float32))
+    assert (other.blocks, other.inserted_records, other.inserted_valid, other.inserted_steps) == (
+        one.blocks,
+        one.inserted_records,
+        one.inserted_valid,
+        one.inserted_steps,
+    )
+
+
+def filled(setup: Setup, slots: int, count: int, draw: Draw | None = None) -> BlockStore:
+    """A store that got so many blocks of one group, all valid."""
+    source = store(setup, slots, draw)
+    for block in blocks(setup, [Given(0, True)] * count):
+        source.add(block)
+    return source
+
+
+def test_state_of_another_shape_is_refused_and_changes_nothing() -> None:
+    setup = Setup()
+    source = filled(setup, 2, 3)
+    for other in (filled(setup, 3, 3), filled(Setup(records=2), 2, 3), filled(Setup(environments=3), 2, 1)):
+        assert not source.load_state(other.save_state())
+    assert (source.blocks, source.inserted_blocks, source.drawable) == (2, 3, 16)
+
+
+def test_counts_are_of_all_that_came_in() -> None:
+    setup = Setup(records=4, environments=2, agents=2)
+    source = store(setup, 2)
+    came = list(blocks(setup, [Given(0, True, 0.5, seed) for seed in range(5)]))
+    for block in came:
+        source.add(block)
+    assert source.blocks == 2
+    assert source.inserted_records == 5 * 16
+    assert source.inserted_valid == sum(np.count_nonzero(block.fields["valid"]) for block in came)
+    assert source.inserted_steps == sum(np.count_nonzero(block.fields["valid"].any(axis=2)) for block in came)
+
+
+def test_priority_of_an_overwritten_window_is_dropped_and_counted() -> None:
+    setup = Setup(records=1, environments=2)
+    source = filled(setup, 2, 2, PrioritizedDraw(alpha=1.0, uniform_share=0.0))
+    old = np.array([0, 1, 2, 3])
+    source.add(list(blocks(setup, [Given(0, True)] * 3))[2])
+    # Slot 0 was overwritten, which holds the items 0 and 1.
+    assert source.update(old, np.zeros(4, np.int64), np.array([0, 0, 2, 4], np.float32)) == 2
+    fields = drawn(source, setup, 64)
+    assert probabilities(fields) == {0: 1 / 8, 1: 1 / 8, 2: 2 / 8, 3: 4 / 8}
+    assert dict(zip(fields["slot"].tolist(), fields["generation"].tolist(), strict=True)) == {0: 1, 1: 1, 2: 0, 3: 0}
+
+
+def probabilities(fields: Mapping[str, Array]) -> dict[int, float]:
+    return dict(zip(fields["slot"].tolist(), fields["probability"].tolist(), strict=True))
+
+
+def test_last_priority_of_an_item_counts() -> None:
+    setup = Setup(records=1, environments=2)
+    source = filled(setup, 1, 1, PrioritizedDraw(alpha=1.0, uniform_share=0.0))
+    zeros = np.zeros(3, np.int64)
+    assert source.update(np.array([0, 1, 0]), zeros, np.array([7, 1, 3], np.float32)) == 0
+    assert probabilities(drawn(source, setup, 64)) == {0: 0.75, 1: 0.25}
+
+
+def test_new_windows_get_the_greatest_priority_so_far() -> None:
+    setup = Setup(records=1, environments=1)
+    source = store(setup, 4, PrioritizedDraw(alpha=1.0, uniform_share=0.0))
+    first, second, third = blocks(setup, [Given(0, True)] * 3)
+    source.add(first)
+    source.update(np.array([0]), np.array([0]), np.array([6], np.float32))
+    source.add(second)
+    source.update(np.array([0]), np.array([0]), np.array([2], np.float32))
+    source.add(third)
+    assert probabilities(drawn(source, setup, 64)) == {0: 2 / 14, 1: 6 / 14, 2: 6 / 14}
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_priority_that_is_no_share_is_an_error(bad: float) -> None:
+    source = filled(Setup(records=1), 1, 1, PrioritizedDraw())
+    with pytest.raises(ValueError, match="finite and not negative"):
+        source.update(np.array([0]), np.array([0]), np.array([bad], np.float32))
+
+
+def test_uniform_draws_ask_for_no_priorities() -> None:
+    def never(fields: Mapping[str, Array]) -> Array:
+        raise AssertionError
+
+    setup = Setup()
+    source = store(setup, 2, first_priority=never)
+    source.add(next(blocks(setup, [Given(0, True)])))
+    assert source.drawable == 8
+
+
+def test_first_priority_gathers_only_what_it_asks_for() -> None:
+    setup = Setup(records=1, environments=2)
+    seen: dict[str, Any] = {}
+
+    def first_priority(fields: Mapping[str, Array]) -> Array:
+        seen.update(names=set(fields), count=len(fields), q=fields["out.q"], x=fields["obs.x"])
+        with pytest.raises(KeyError):
+            fields["nothing"]
+        return np.ones(2, np.float32)
+
+    source = store(setup, 2, PrioritizedDraw(), first_priority=first_priority)
+    block = next(blocks(setup, [Given(0, True)]))
+    source.add(block)
+    assert seen["names"] == {*block.fields, "cut"}
+    assert seen["count"] == len(seen["names"])
+    np.testing.assert_array_equal(seen["q"], block.fields["out.q"].reshape(1, 2))
+    np.testing.assert_array_equal(seen["x"], block.fields["obs.x"].reshape(2, 2, 2))
+
+
+def test_state_goes_into_a_checkpoint_file(tmp_path: Any) -> None:
+    setup = Setup(has_memory=True)
+    one = filled(setup, 2, 3, PrioritizedDraw())
+    write_checkpoint(tmp_path / "file", one.save_state())
+    other = store(setup, 2, PrioritizedDraw(), np.random.default_rng(5))
+    assert other.load_state(read_checkpoint(tmp_path / "file"))
+    for _ in range(2):
+        assert drawn(one, setup, 9)["slot"].tolist() == drawn(other, setup, 9)["slot"].tolist()
