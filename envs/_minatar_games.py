@@ -18,7 +18,7 @@ class Facts(NamedTuple):
 
     channels: int
     minimal_actions: tuple[int, ...]
-    """Those of the six actions that do something."""
+    """Which of the six actions do something."""
     ends_by_clock: bool = False
     """Whether only a limit of frames ends the game."""
 

@@ -19,7 +19,7 @@ from srlhpc.environment import Array, ArraySpec, Discrete, Environment, SavedSta
 from srlhpc.specs.named_modules import EnvironmentSettings
 
 FRAMES_PER_SECOND = 20
-"""As fast as the package's window shows them."""
+"""What the window of the package shows."""
 PIXELS = 32
 """Height and width of a cell in a picture."""
 
