@@ -61,6 +61,23 @@ def two_policies(
     return made | {"policies": policies, "agents": agents} | (top or {})
 
 
+REPLAYED: dict[str, Any] = {
+    "network": {"kind": "tests.rules.action_values"},
+    "algorithm": {"kind": "tests.rules.replayed_q"},
+    "batch": {"fragments": 8, "fragment_steps": 1},
+    "replay": {
+        "capacity": 100, "samples_per_insert": 0.25, "start_steps": 30, "block_steps": 6, "ranks": 2,
+        "draw": {"kind": "prioritized"},
+    },
+}  # fmt: skip
+
+
+def one_with_replay(steps: int) -> dict[str, Any]:
+    """Two policies in the same groups: one learns from replay, one from fragments of so many steps."""
+    made = two_policies(6, steps)
+    return made | {"policies": {**made["policies"], "left": REPLAYED}}
+
+
 ALWAYS = {"checkpoint": {"every_updates": 1}}
 """What cannot be saved begins anew at a checkpoint, so both runs have the same ones."""
 EVALUATED = {"evaluators": {"ranks": 1, "episodes": 9, "every_updates": 2}}
@@ -117,6 +134,12 @@ JOBS = {
         two_policies(6, 4, UNSAVED | {"agents": ["a", "b"]}, top=ALWAYS | EVALUATED), [2, 3]
     ),
     "evaluated": (job(CATCH) | ALWAYS | EVALUATED, [1, 4]),
+    "replay of two shards that are overwritten": (
+        job(CATCH, **REPLAYED, actors={"ranks": 2, "ring": 2, "environments": 2}), [1, 2, 4]
+    ),
+    "replay of what cannot be saved": (job(UNSAVED, **REPLAYED) | ALWAYS, [1, 4]),
+    "replay of blocks of 6 beside fragments of 4": (one_with_replay(4), [2, 3]),
+    "replay of blocks of 6 beside fragments of 12": (one_with_replay(12), [1, 5]),
 }  # fmt: skip
 """Each with the updates after which it is stopped."""
 
