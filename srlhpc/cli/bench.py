@@ -196,6 +196,19 @@ def checkpoint(megabytes: int, warm: float, cores: int | None, seconds: float, r
     _show(measure_checkpoint(megabytes=megabytes, measure=_measure(warm, seconds, repeats, cores)), as_json)
 
 
+@command.command("replay")
+@click.option("--sizes", type=Sizes(), default="1KiB,28KiB", show_default=True, help="Of an observation.")
+@click.option("--windows", type=click.IntRange(1), default=256, show_default=True, help="Drawn at once.")
+@click.option("--megabytes", type=click.IntRange(1), default=256, show_default=True, help="That a store keeps.")
+@_time_options(2.0, 5)
+def replay(sizes: list[int], windows: int, megabytes: int, seconds: float, repeats: int, as_json: bool) -> None:
+    """Draws from a store of replay, uniform and by priority, beside a bare numpy gather of the same bytes."""
+    _check_launcher()
+    from srlhpc.bench.replay import measure_replay
+
+    _show(measure_replay(sizes, windows=windows, megabytes=megabytes, seconds=seconds, repeats=repeats), as_json)
+
+
 @command.command("many-ranks")
 @click.option("--ranks", type=click.IntRange(1), default=256, show_default=True, help="Actor ranks.")
 @click.option(

@@ -13,6 +13,7 @@ from srlhpc.bench.end_to_end import Case, measure_end_to_end
 from srlhpc.bench.inference import measure_inference
 from srlhpc.bench.layouts import Weight, measure_layouts
 from srlhpc.bench.many_ranks import measure_many_ranks
+from srlhpc.bench.replay import measure_replay
 from srlhpc.bench.ring import Pace, measure_ring
 from srlhpc.bench.rows import Row, table
 from srlhpc.bench.runs import Measure
@@ -92,6 +93,18 @@ def test_checkpoint_is_measured_beside_a_copy_of_its_bytes() -> None:
     (row,) = measure_checkpoint(megabytes=2, measure=Measure(0.0, 3.0, 1))
     assert "one copy in memory" in row.reference
     assert row.rate.low > 0
+
+
+def test_replay_is_drawn_uniformly_and_by_priority_beside_a_bare_gather() -> None:
+    rows = measure_replay([256, 1 << 10], windows=8, megabytes=1, seconds=0.05, repeats=2)
+    assert [(row.name, row.size) for row in rows] == [
+        ("replay, uniform", "256 B x 8"),
+        ("replay, prioritized", "256 B x 8"),
+        ("replay, uniform", "1 KiB x 8"),
+        ("replay, prioritized", "1 KiB x 8"),
+    ]
+    assert all(set(row.reference) == {"bare numpy gather"} for row in rows)
+    assert_sane(rows)
 
 
 def test_many_ranks_are_all_alive() -> None:

@@ -56,7 +56,7 @@ def test_bench_refuses_wrong_input(call: Call, arguments: list[str], message: st
 
 
 @pytest.mark.parametrize(
-    "what", ["streams", "inference", "ring", "trainer", "layouts", "end-to-end", "checkpoint", "many-ranks"]
+    "what", ["streams", "inference", "ring", "trainer", "layouts", "end-to-end", "checkpoint", "replay", "many-ranks"]
 )
 def test_bench_without_mpiexec_names_the_remedy(
     call: Call, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
