@@ -1,0 +1,50 @@
+"""SAC solves a task of continuous actions from what it kept, in one process, without any role or stream."""
+
+from __future__ import annotations
+
+import torch
+
+from srlhpc.algorithms import sac
+from srlhpc.algorithms.algorithm import Batch
+from srlhpc.environment import Continuous
+from srlhpc.policies import mlp
+from srlhpc.specs.experiment import NormalizeSpec
+from tests.algorithms.collecting import Collector, context, finish
+from tests.algorithms.tiny_environments import Matching
+
+
+def test_sac_matches_cues_by_transitions_of_the_past() -> None:
+    torch.manual_seed(0)
+    environment = Matching(Continuous(2), num_environments=32, scale=4.0)
+    network = mlp.Settings.model_validate({"kind": "mlp", "hidden": [32, 32], "activation": "relu"})
+    actor = mlp.build_actor(network, environment.spaces.kinds[0], NormalizeSpec())
+    trained = mlp.build_critics(network, actor, NormalizeSpec())
+    rates = {"actor_learning_rate": 3e-3, "critic_learning_rate": 3e-3, "temperature_learning_rate": 1e-2}
+    algorithm = sac.build(sac.Settings.model_validate({"kind": "sac", "gamma": 0.9, **rates}), trained, context())
+    collector = Collector(environment, actor, steps=16, seed=1)
+    kept, entropies = collector.batch(), []
+    for version in range(400):
+        if version % 20 == 19:
+            kept = joined(kept, collector.batch())
+        entropies.append(finish(algorithm.update(drawn(kept, 128, version)))["entropy"])
+    cues = torch.rand(200, 2) * 2 - 1
+    mode = actor.act({"cue": cues}, {}, torch.zeros(200), action_masks=None, generator=None).actions
+    assert (mode - cues).square().mean().item() < 0.08  # 1 / 3 without looking at the cues
+    assert abs(sum(entropies[-50:]) / 50 - -2.0) < 0.3  # minus the dimensions
+
+
+def joined(kept: Batch, new: Batch) -> Batch:
+    return Batch({name: torch.cat([kept.fields[name], new.fields[name]], dim=1) for name in kept.fields}, 0, 0, 0)
+
+
+def drawn(kept: Batch, windows: int, version: int) -> Batch:
+    """Windows of one record, drawn uniformly from all that was kept."""
+    records, columns = kept.valid.shape
+    generator = torch.Generator().manual_seed(version)
+    t = torch.randint(0, records, (windows,), generator=generator)
+    b = torch.randint(0, columns, (windows,), generator=generator)
+    taken = {
+        name: torch.stack([array[t, b], array[t + 1, b]]) if len(array) > records else array[t, b].unsqueeze(0)
+        for name, array in kept.fields.items()
+    }
+    return Batch(taken, 0, version, 0)
