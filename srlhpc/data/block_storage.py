@@ -6,8 +6,9 @@ the policy in one, C = E x A columns of a block, R records of a window, N window
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,18 +42,16 @@ class Places:
 
     items: Indices
     """`[N]`."""
+    slots: Indices
+    """`[N]`: of the first records."""
     of_group: Indices
     """`[R, N]`, where a record of a group has one entry."""
     of_column: Indices
     """`[R, N]`, where it has one for each column."""
     seen: Indices
     """`[R + 1, N]`, where in addition blocks have T + 1 entries."""
-    lengths: Indices
-    """`[N]`: records up to the cut; R if there is none."""
-
-    @property
-    def is_cut(self) -> bool:
-        return bool(self.lengths.size) and int(self.lengths.min()) < len(self.of_group)
+    lengths: Indices | None
+    """`[N]`: records up to the cut, R if there is none; None: no window is cut."""
 
 
 class BlockStorage:
@@ -67,33 +66,35 @@ class BlockStorage:
         self._records, environments, agents = self._shapes["valid"]
         self._columns = environments * agents
         self._starts = -(-self._records // window.stride)
-        self._window = window
         self.per_slot = self._starts * self._columns
         """Items of a block: S x C."""
         self._offsets = np.arange(self._starts, dtype=np.int64) * window.stride
-        self._spans: Indices = (self._offsets + window.records - 1) // self._records
+        self._size = window.records
+        self._spans: Indices = (self._offsets + self._size - 1) // self._records
         """How many blocks behind its own the window of each start reaches into."""
+        self._reach = int(self._spans[-1])
+        self._rows = np.minimum(np.arange(self._size + 1), self._size - 1)[:, None]
+        self._beyond = (np.arange(self._size + 1) == self._size)[:, None]
         self._arrays: dict[str, Array] = {}
         self._flat: dict[str, Array] = {}
         """The same memory with the axes of slots, records and columns as one."""
-        self._of_group: set[str] = set()
-        self._seen: set[str] = set()
+        self._indices: dict[str, Callable[[Places], Indices]] = {}
+        """Which of the places a field is taken from."""
         for item in block.fields:
             if item.name.startswith(STATE):
                 # A state is stored before every start: that of the block and those of its chunks.
-                shape = (slots, self._starts, *item.shape)
-                axes = 2 + len(item.axes)
+                shape, axes = (slots, self._starts, *item.shape), 2 + len(item.axes)
+                self._indices[item.name] = attrgetter("items")
             elif item.name.startswith((CHUNK_STATE, FINAL_STATE)):
                 continue
             else:
-                shape = (slots, *item.shape)
-                axes = 1 + len(item.axes)
-                if Axis.AGENT not in item.axes:
-                    self._of_group.add(item.name)
-                if item.shape[0] > self._records:
-                    self._seen.add(item.name)
+                shape, axes = (slots, *item.shape), 1 + len(item.axes)
+                of_columns = "seen" if item.shape[0] > self._records else "of_column"
+                self._indices[item.name] = attrgetter(of_columns if Axis.AGENT in item.axes else "of_group")
             self._arrays[item.name] = array = np.zeros(shape, item.dtype)
             self._flat[item.name] = array.reshape(-1, *shape[axes:])
+        self.names = (*self._arrays, CUT)
+        """Every field that `gather` knows."""
         self._group, self._sequence, self._next, self._previous = np.full((len(_LINKS), slots), NOTHING, np.int64)
         self._newest: dict[int, int] = {}
         """Group to the slot of its last block."""
@@ -130,7 +131,7 @@ class BlockStorage:
     def _reaching(self, slot: int, *, beyond: bool) -> list[Indices]:
         """Items whose last record lies in the block of a slot, or with `beyond` those that lack records behind it."""
         items, distance = [], 0
-        while slot != NOTHING and distance <= self._spans[-1]:
+        while slot != NOTHING and distance <= self._reach:
             starts = np.flatnonzero(self._spans > distance if beyond else self._spans == distance)
             first = (slot * self._starts + starts) * self._columns
             items.append((first[:, None] + np.arange(self._columns)).reshape(-1))
@@ -150,45 +151,48 @@ class BlockStorage:
 
     def places(self, items: Indices) -> Places:
         """Where the windows of some whole items lie."""
-        size, records = self._window.records, self._records
-        start, column = np.divmod(items, self._columns)
-        slot, start = np.divmod(start, self._starts)
+        records = self._records
+        slot, start = np.divmod(items, self.per_slot)
+        start, column = np.divmod(start, self._columns)
         first = self._offsets[start]
-        chain = np.full((int(self._spans[-1]) + 1, items.size), NOTHING)
-        chain[0] = slot
-        for behind in range(1, len(chain)):
-            chain[behind] = np.where(slot == NOTHING, NOTHING, self._next[slot])
-            slot = chain[behind]
-        lengths = np.minimum(size, np.count_nonzero(chain != NOTHING, axis=0) * records - first)
-        rows = np.arange(size + 1)[:, None]
-        positions = first + np.minimum(rows, lengths - 1)
-        block = positions // records
-        slots = chain[block, np.arange(items.size)]
-        of_group = positions + (slots - block) * records
-        # The entry behind the last record is the block's own bootstrap.
-        seen = (of_group + slots + (rows >= lengths)) * self._columns + column
+        rows, beyond, lengths = self._rows, self._beyond, None
+        if not self._reach:
+            positions = first + rows
+            of_group = positions + slot * records
+            slots = slot
+        else:
+            chain = self._chain(slot)
+            stored = np.count_nonzero(chain != NOTHING, axis=0) * records - first
+            if int(stored.min(initial=self._size)) < self._size:
+                lengths = np.minimum(stored, self._size)
+                rows = np.minimum(np.arange(self._size + 1)[:, None], lengths - 1)
+                beyond = np.arange(self._size + 1)[:, None] >= lengths
+            positions = first + rows
+            block = positions // records
+            slots = chain[block, np.arange(items.size)]
+            of_group = positions + (slots - block) * records
+        seen = (of_group + slots + beyond) * self._columns + column
         of_group = of_group[:-1]
-        return Places(items, of_group, of_group * self._columns + column, seen, lengths)
+        return Places(items, slot, of_group, of_group * self._columns + column, seen, lengths)
+
+    def _chain(self, slot: Indices) -> Indices:
+        """Slots of the blocks that follow on some, as many as a window may reach into, `[reach + 1, N]`."""
+        chain = np.full((self._reach + 1, slot.size), NOTHING)
+        chain[0] = slot
+        for distance in range(1, len(chain)):
+            chain[distance] = np.where(slot == NOTHING, NOTHING, self._next[slot])
+            slot = chain[distance]
+        return chain
 
     def gather(self, name: str, places: Places, out: Array | None = None) -> Array:
         """One field of some windows as data/windows.py lays it out, written to `out` if given."""
         if name == CUT:
             return _cut(places, out)
-        if name.startswith(STATE):
-            indices = places.items
-        elif name in self._seen:
-            indices = places.seen
-        else:
-            indices = places.of_group if name in self._of_group else places.of_column
         # `clip` saves a copy: every index is in range.
-        found = np.take(self._flat[name], indices, axis=0, out=out, mode="clip")
-        if name in _NO_RECORD and places.is_cut:
-            found[np.arange(len(found))[:, None] >= places.lengths] = 0
+        found: Array = self._flat[name].take(self._indices[name](places), 0, out, "clip")
+        if places.lengths is not None and name in _NO_RECORD:
+            found[np.arange(self._size)[:, None] >= places.lengths] = 0
         return found
-
-    def names(self) -> tuple[str, ...]:
-        """Every field that `gather` knows."""
-        return (*self._arrays, CUT)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
@@ -220,9 +224,9 @@ class BlockStorage:
 
 
 def _cut(places: Places, out: Array | None) -> Array:
-    size = len(places.of_group)
-    cut = np.zeros(places.of_group.shape, bool) if out is None else out
+    cut = np.empty(places.of_group.shape, bool) if out is None else out
     cut[...] = False
-    columns = np.flatnonzero(places.lengths < size)
-    cut[places.lengths[columns] - 1, columns] = True
+    if places.lengths is not None:
+        columns = np.flatnonzero(places.lengths < len(cut))
+        cut[places.lengths[columns] - 1, columns] = True
     return cut

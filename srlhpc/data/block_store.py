@@ -111,10 +111,10 @@ class BlockStore:
         """Fills the fields of a message of windows (data/windows.py); something must be drawable."""
         items, probabilities = self._draws.draw(fields[SLOT].size)
         places = self._storage.places(items)
-        for name in self._storage.names():
+        for name in self._storage.names:
             self._storage.gather(name, places, out=fields[name])
         fields[SLOT][:] = items
-        fields[GENERATION][:] = self._generations[items // self._per_slot]
+        fields[GENERATION][:] = self._generations[places.slots]
         fields[PROBABILITY][:] = probabilities
 
     def update(self, slot: Array, generation: Array, priority: Array) -> int:
@@ -161,12 +161,12 @@ class _Windows(Mapping[str, Array]):
         self._storage, self._places = storage, places
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._storage.names():
+        if name not in self._storage.names:
             raise KeyError(name)
         return self._storage.gather(name, self._places)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._storage.names())
+        return iter(self._storage.names)
 
     def __len__(self) -> int:
-        return len(self._storage.names())
+        return len(self._storage.names)

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 _Numbers = NDArray[np.float64]
 _Indices = NDArray[np.int64]
+_UPPER_LEVELS = 12
+"""Levels below the root that are handled as a whole: for them a call of numpy costs more than 4,096 additions."""
 
 
 class SumTree:
@@ -17,10 +19,17 @@ class SumTree:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._depth = max(1, (capacity - 1).bit_length())
-        self._first_leaf = 1 << self._depth
+        depth = max(1, (capacity - 1).bit_length())
+        upper = min(depth, _UPPER_LEVELS)
+        self._depth, self._lower_levels = depth, depth - upper
+        self._first_leaf, self._first_middle = 1 << depth, 1 << upper
         # Node 1 is the root; the children of i are 2 i and 2 i + 1.
         self._nodes: _Numbers = np.zeros(2 * self._first_leaf)
+        self._children = self._nodes.reshape(-1, 2)
+        self._leaves = self._nodes[self._first_leaf :]
+        self._middle = self._nodes[self._first_middle : 2 * self._first_middle]
+        self._edges: _Numbers = np.zeros(self._first_middle + 1)
+        """Where the shares of the middle nodes begin and end; room that `find` uses."""
 
     @property
     def sum(self) -> float:
@@ -29,43 +38,60 @@ class SumTree:
 
     def values(self, indices: _Indices | slice) -> _Numbers:
         """Some of the numbers."""
-        return self._nodes[self._first_leaf :][indices]
+        return self._leaves[indices]
 
     def set(self, indices: _Indices, values: _Numbers | float) -> None:
         """Replaces some numbers, which are finite and not negative; of equal indices the last counts."""
-        if not indices.size:
-            return
+        self._leaves[indices] = values
         nodes = indices + self._first_leaf
-        self._nodes[nodes] = values
-        for _ in range(self._depth):
-            nodes = _distinct(nodes >> 1)
-            self._nodes[nodes] = self._nodes[2 * nodes] + self._nodes[2 * nodes + 1]
+        for _ in range(self._lower_levels):
+            nodes >>= 1
+            children = self._children.take(nodes, axis=0)
+            self._nodes[nodes] = children[:, 0] + children[:, 1]
+        self._add_up(self._first_middle)
 
     def reset(self, values: _Numbers) -> None:
         """Replaces all numbers, the first ones by these and the others by 0."""
-        self._nodes[:] = 0.0
-        self.set(np.arange(values.size), values)
+        self._leaves[:] = 0.0
+        self._leaves[: values.size] = values
+        self._add_up(self._first_leaf)
+
+    def _add_up(self, level: int) -> None:
+        """Recomputes all nodes above those of a level, which is told by its first node."""
+        while level > 1:
+            children, level = self._children[level // 2 : level], level // 2
+            np.add(children[:, 0], children[:, 1], out=self._nodes[level : 2 * level])
 
     def find(self, masses: _Numbers) -> _Indices:
         """The index whose share of `[0, sum)`, in the order of indices, holds each mass; never one whose number is 0.
 
         Only where all numbers are 0 there is none to find.
         """
-        nodes = np.ones(masses.shape, np.int64)
-        rest = masses.copy()
+        np.cumsum(self._middle, out=self._edges[1:])
+        place = self._edges[1:-1].searchsorted(masses, side="right")
+        rest = masses - self._edges[place]
+        nodes = place + self._first_middle
+        for _ in range(self._lower_levels):
+            nodes <<= 1
+            left = self._nodes.take(nodes)
+            right = rest >= left
+            left *= right
+            rest -= left
+            nodes += right
+        found = nodes - self._first_leaf
+        # Edges are rounded: a mass beside one may lead to a number that is 0.
+        wrong = np.flatnonzero(self._leaves[found] == 0)
+        if wrong.size:
+            found[wrong] = self._find_surely(masses[wrong])
+        return found
+
+    def _find_surely(self, masses: _Numbers) -> _Indices:
+        """What `find` gives, never turning to a side where all numbers are 0."""
+        nodes, rest = np.ones(masses.shape, np.int64), masses.copy()
         for _ in range(self._depth):
             nodes <<= 1
             left = self._nodes[nodes]
-            # A mass may be beyond the last number by a rounding error: then the way right leads to zeros only.
             right = (rest >= left) & (self._nodes[nodes + 1] > 0)
             rest -= np.where(right, left, 0.0)
             nodes += right
         return nodes - self._first_leaf
-
-
-def _distinct(nodes: _Indices) -> _Indices:
-    """The same nodes with fewer repetitions: neighbours that are equal become one."""
-    keep = np.empty(nodes.shape, bool)
-    keep[0] = True
-    np.not_equal(nodes[1:], nodes[:-1], out=keep[1:])
-    return nodes[keep]

@@ -20,7 +20,7 @@ def test_mass_leads_to_the_number_that_holds_it() -> None:
     assert tree(0.5, 0.5, 1.0).find(np.array([0.2, 0.5, 0.8, 1.5])).tolist() == [0, 1, 1, 2]
 
 
-@pytest.mark.parametrize("capacity", [1, 2, 3, 1000, 1024, 1025])
+@pytest.mark.parametrize("capacity", [1, 2, 3, 1000, 1024, 1025, 4096, 4097, 20_000])
 def test_every_number_of_any_capacity_can_be_found(capacity: int) -> None:
     made = SumTree(capacity)
     assert made.sum == 0
@@ -46,6 +46,29 @@ def test_sums_and_masses_are_those_of_a_plain_list(case: tuple[int, list[list[tu
     assert made.values(np.arange(size)).tolist() == plain
     assert made.sum == sum(plain)
     assert made.find(np.arange(sum(plain)) + 0.5).tolist() == np.repeat(np.arange(size), plain).tolist()
+
+
+def test_large_tree_finds_what_a_plain_sum_finds() -> None:
+    generator = np.random.default_rng(0)
+    made, plain = SumTree(30_000), np.zeros(30_000)
+    for _ in range(20):
+        indices = generator.integers(30_000, size=500)
+        values = generator.integers(5, size=500).astype(np.float64)
+        plain[indices] = values
+        made.set(indices, values)
+    masses = generator.random(5000) * plain.sum()
+    assert made.sum == plain.sum()
+    assert made.find(masses).tolist() == np.searchsorted(np.cumsum(plain), masses, side="right").tolist()
+
+
+@pytest.mark.parametrize("capacity", [6, 6000])
+def test_rounding_never_leads_to_a_number_of_zero(capacity: int) -> None:
+    values = np.where(np.arange(capacity) % 3 == 1, 0.1 + 1e-3 * np.arange(capacity), 0.0)
+    made = SumTree(capacity)
+    made.set(np.arange(capacity), values)
+    edges = np.concatenate([np.cumsum(values), [made.sum, 1.001 * made.sum]])
+    masses = np.concatenate([np.nextafter(edges, 0), edges, np.nextafter(edges, np.inf)])
+    assert (made.values(made.find(masses)) > 0).all()
 
 
 def test_number_of_zero_is_never_found_even_at_the_edges_of_the_mass() -> None:
