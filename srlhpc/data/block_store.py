@@ -57,7 +57,7 @@ class BlockStore:
         generator: np.random.Generator,
         first_priority: FirstPriority | None,
     ) -> None:
-        self._slots, self._first_priority = slots, first_priority
+        self.slots, self._first_priority = slots, first_priority
         self._storage = BlockStorage(block, window, slots)
         self._per_slot = self._storage.per_slot
         self._trained = slice(window.burn_in_steps, window.burn_in_steps + window.fragment_steps)
@@ -79,12 +79,12 @@ class BlockStore:
     @property
     def blocks(self) -> int:
         """Blocks that are kept now."""
-        return min(self.inserted_blocks, self._slots)
+        return min(self.inserted_blocks, self.slots)
 
     def add(self, block: Block) -> None:
         """Copies a block in, over the oldest one if there is no room."""
-        slot = self.inserted_blocks % self._slots
-        if self.inserted_blocks >= self._slots:
+        slot = self.inserted_blocks % self.slots
+        if self.inserted_blocks >= self.slots:
             self._storage.remove(slot)
             self._draws.remove(np.arange(slot * self._per_slot, (slot + 1) * self._per_slot))
             self._generations[slot] += 1

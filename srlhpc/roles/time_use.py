@@ -1,13 +1,13 @@
 """How a role spends its wall time: every second is in one part, measured around what the role does anyway.
 
-| part | trainer | policy server | actor | evaluator |
-|---|---|---|---|---|
-| `environment` | | | inside the environment's own step | |
-| `computing` | updates | batches of requests, new parameters | records, messages | rounds |
-| `moving` | blocks, grants, parameters and checkpoints, between and during updates | | | |
-| `input` | waits for blocks or for leave to go on | waits for requests | waits for actions | waits for parameters |
-| `slot` | | | all groups wait for a free slot or a grant | |
-| `others` | waits for other trainers, or its rank's other roles work | | | |
+| part | trainer | policy server | actor | evaluator | replay |
+|---|---|---|---|---|---|
+| `environment` | | | inside the environment's own step | | |
+| `computing` | updates | batches of requests, new parameters | records, messages | rounds | blocks, windows |
+| `moving` | data, grants, parameters, checkpoints | | | | |
+| `input` | waits for data or leave to go on | waits for requests | waits for actions | waits for parameters | waits |
+| `slot` | | | all groups wait for a free slot or a grant | | its rate makes actors wait |
+| `others` | waits for trainers or its rank's roles | | | | its rate makes the trainer wait |
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from srlhpc.errors import counted
 from srlhpc.plan.roles import ROLES
+from srlhpc.runs.replay_state import filling_text
 
 
 class ProgressLine:
@@ -65,7 +66,8 @@ def progress_text(status: Mapping[str, Any]) -> str:
     """`4,096 steps · return 21.3 · 1,034 steps/s · update 32 · lag 0.4 · ranks 4/4 · 12 s`."""
     if status.get("waits"):
         return str(status["waits"])
-    parts = [counted(status.get("steps") or 0, "step")]
+    parts = [text] if (text := filling_text(status)) else []
+    parts += [counted(status.get("steps") or 0, "step")]
     parts += [f"return {_number(status['return_mean'])}"] if status.get("return_mean") is not None else []
     parts += [f"{_count(status.get('steps_per_second'))} steps/s", f"update {_count(status.get('updates'))}"]
     parts += [f"lag {_number(status['policy_lag_mean'])}"] if status.get("policy_lag_mean") is not None else []
@@ -101,6 +103,8 @@ _WORDS = {
     "slot": "waiting for a free slot",
     "others": "waiting for others",
 }
+_WORDS_OF = {"replay": _WORDS | {"slot": "letting actors wait", "others": "letting the trainer wait"}}
+"""Words of roles that spend a part of their time in their own way."""
 _WORTH = 0.005
 
 
@@ -121,9 +125,8 @@ def _sorted(shares: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 def _share(role: str, activity: str, share: float) -> str:
-    words = (
-        f"waiting for {ROLES[role].waits_for}"
-        if activity == "input" and role in ROLES
-        else _WORDS.get(activity, activity)
-    )
+    if role in ROLES and activity == "input":
+        words = f"waiting for {ROLES[role].waits_for}"
+    else:
+        words = _WORDS_OF.get(role, _WORDS).get(activity, activity)
     return f"{100 * share:.0f} % {words}"

@@ -15,7 +15,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from srlhpc.errors import UserError, counted
+from srlhpc.plan.layouts import block_layout
 from srlhpc.plan.plan import Plan, RankPlan
+from srlhpc.plan.replay_sizes import sent_bytes, shard_blocks, store_bytes
 from srlhpc.plan.roles import computing, placed_roles
 from srlhpc.plan.sizes import batches_bytes
 from srlhpc.slurm.gpu_shares import gpus_of_node
@@ -150,6 +152,7 @@ def allocate(plan: Plan, cluster: ClusterProfile, time_minutes: int) -> Allocati
             starts with the path of the profile that it is about.
     """
     _check_trainers_memory(plan, cluster)
+    _check_replays_memory(plan, cluster)
     placed = [_place(rank, plan.spec, cluster) for rank in plan.ranks]
     # A coordinator that the profile does not name lies beside the next rank, on nodes alike, and takes no GPU there.
     if placed[0].role not in placed_roles(cluster) and len(placed) > 1:
@@ -222,6 +225,23 @@ def _check_trainers_memory(plan: Plan, cluster: ClusterProfile) -> None:
             raise UserError(
                 f"roles.trainer.memory_mb_per_rank: is {given}, but a trainer of '{policy}' needs {needed:,.0f} MB for "
                 "its batches alone; raise it, or lower batch.fragments or batch.queue in the job"
+            )
+
+
+def _check_replays_memory(plan: Plan, cluster: ClusterProfile) -> None:
+    """What replay ranks keep; beside trainers also their batches, which lie on the same ranks."""
+    for replay in plan.named("replay"):
+        policy, host = replay.policy or "", plan.ranks[replay.rank].roles[0].name
+        given = cluster.role(host).memory_mb_per_rank
+        kept, batches = store_bytes(plan, policy), batches_bytes(plan, policy) if host == "trainer" else 0
+        needed = (kept + sent_bytes(plan, policy) + batches) / 1e6
+        if given is not None and needed > given:
+            blocks, each = shard_blocks(plan, policy), block_layout(plan, policy).size_bytes
+            beside = f", with {batches / 1e6:,.0f} MB of batches" if batches else ""
+            raise UserError(
+                f"roles.{host}.memory_mb_per_rank: is {given}, but {replay.label} needs {needed:,.0f} MB "
+                f"({counted(blocks, 'block')} of {each:,} bytes and what they are drawn by, {kept / 1e6:,.0f} MB"
+                f"{beside}); raise it, or lower replay.capacity, or raise replay.ranks in the job"
             )
 
 

@@ -22,6 +22,13 @@ def test_shares_are_told_largest_first_in_the_roles_own_words() -> None:
     ]
 
 
+def test_replay_says_whom_its_rate_makes_wait() -> None:
+    state = {"timing": {"replay": {"slot": 0.5, "others": 0.3, "input": 0.2}}}
+    assert timing_lines(state) == [
+        "  replay: 50 % letting actors wait, 30 % letting the trainer wait, 20 % waiting for blocks"
+    ]
+
+
 def test_run_that_has_not_trained_or_was_written_before_says_nothing() -> None:
     assert timing_lines({"timing": {}, "bottleneck": None}) == []
     assert timing_lines({}) == []

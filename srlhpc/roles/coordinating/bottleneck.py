@@ -24,14 +24,17 @@ def bottleneck(shares: Mapping[str, Shares], inference: Inference) -> str | None
     for slots, wait for actions, or step. If it does not wait, its actors may be too many.
 
     Args:
-        shares: of trainer, actor and, if there is one, policy_server.
+        shares: of trainer, actor and, if there are any, policy_server and replay.
         inference: who acts for the actors (`actors.inference.kind`).
     """
     trainer, actor = shares.get("trainer"), shares.get("actor")
     if not trainer or not actor:
         return None
+    if line := _replay(trainer, actor, shares.get("replay", {}), shares.get("policy_server", {}), inference):
+        return line
     starved, blocked = trainer.get("input", 0.0), actor.get("slot", 0.0)
-    if starved >= _MATTERS and blocked >= max(_MATTERS, actor.get("input", 0.0), actor.get("environment", 0.0)):
+    takes_turns = min(starved, blocked) >= _MATTERS and not shares.get("replay")
+    if takes_turns and blocked >= max(actor.get("input", 0.0), actor.get("environment", 0.0)):
         return (
             f"trainer waits {_percent(starved)} of its time for batches and actors {_percent(blocked)} for leave to "
             "begin: they take turns: raise max_policy_lag, or turn on trainers.prefetch"
@@ -47,6 +50,26 @@ def bottleneck(shares: Mapping[str, Shares], inference: Inference) -> str | None
             "or train fewer epochs"
         )
     return f"trainer computes {_percent(trainer.get('computing', 0.0))} of its time and waits little: well balanced"
+
+
+def _replay(trainer: Shares, actor: Shares, replay: Shares, server: Shares, inference: Inference) -> str | None:
+    """What the rate of replay holds up; None where it holds up nobody."""
+    starved, blocked = trainer.get("input", 0.0), actor.get("slot", 0.0)
+    if min(starved, replay.get("others", 0.0)) >= _MATTERS:
+        return (
+            f"replay rate: trainer waits {_percent(starved)} of its time until more has come in "
+            f"(replay.samples_per_insert); {_slow_actors(actor, server, inference)}"
+        )
+    if min(blocked, replay.get("slot", 0.0)) < _MATTERS:
+        return None
+    waits = f"replay rate: actors wait {_percent(blocked)} of their time until more is learnt from what they sent"
+    if starved < _MATTERS:
+        return f"{waits}: the trainer is the limit: add a trainer, lower replay.samples_per_insert, or use fewer actors"
+    if replay.get("computing", 0.0) >= _BUSY:
+        return f"{waits}, and replay ranks compute {_percent(replay['computing'])}: raise replay.ranks"
+    return (
+        f"{waits}, and the trainer {_percent(starved)} for windows: raise batch.fragments, so that it waits less often"
+    )
 
 
 def _interrupted(share: float, inference: Inference) -> str:

@@ -22,7 +22,7 @@ from srlhpc.errors import ClusterError, counted
 from srlhpc.roles.grant_desk import GrantDesk
 from srlhpc.roles.replaying.rate import Rate
 from srlhpc.roles.role import Role
-from srlhpc.roles.time_use import TimeUse
+from srlhpc.roles.time_use import Part, TimeUse
 
 _ANY_VERSION = 0
 """Version that a granted block needs: records of replay may be of any."""
@@ -70,15 +70,13 @@ class Replay(Role):
         self._dropped_priorities = 0
         self._relief = 0
         self._stopping = self._last_said = False
-        self._clock, self._looked = clock, clock()
+        self._idle: Part = "input"
         self._time = TimeUse(clock)
-        self._limited = {"trainer": 0.0, "actors": 0.0}
 
     # --- polling -------------------------------------------------------------------------------------------------
 
     def poll(self) -> bool:
-        self._time.spent("input")
-        self._note_waits()
+        self._time.spent(self._idle)
         busy = self._blocks.poll()
         busy |= self._collect()
         busy |= self._hear()
@@ -90,6 +88,7 @@ class Replay(Role):
             busy |= self._send()
             busy |= self._grant()
         self._windows.poll()
+        self._idle = self._lets_wait()
         if busy:
             self._time.spent("computing")
         return busy
@@ -128,7 +127,7 @@ class Replay(Role):
 
     def _send(self) -> bool:
         """Draws one message of windows, if the trainer has room for it and the rate allows it."""
-        if not (self._credit and self._store.drawable and self._rate.may_draw(self._draw_records, self._inserted)):
+        if not (self._credit and self._store.drawable and self._may_draw):
             return False
         message = self._windows.acquire()
         if message is None:
@@ -151,6 +150,10 @@ class Replay(Role):
         return busy
 
     @property
+    def _may_draw(self) -> bool:
+        return self._rate.may_draw(self._draw_records, self._inserted)
+
+    @property
     def _may_grant(self) -> bool:
         return not self._store.drawable or self._rate.may_insert(self._block_records, self._inserted)
 
@@ -164,16 +167,13 @@ class Replay(Role):
 
     # --- who waits -----------------------------------------------------------------------------------------------
 
-    def _note_waits(self) -> None:
-        """The time since the last poll counts for whom the rate makes wait."""
-        now = self._clock()
-        seconds, self._looked = now - self._looked, now
-        if not self._rate.is_running or self._stopping or not self._store.drawable:
-            return
-        if self._credit and not self._rate.may_draw(self._draw_records, self._inserted):
-            self._limited["trainer"] += seconds
-        if self._desk.asking and not self._may_grant:
-            self._limited["actors"] += seconds
+    def _lets_wait(self) -> Part:
+        """What the time until the next poll counts as: for whom the rate makes wait, or else for more to come."""
+        if self._stopping or not (self._rate.is_running and self._store.drawable):
+            return "input"
+        if self._credit and not self._may_draw:
+            return "others"
+        return "slot" if self._desk.asking and not self._may_grant else "input"
 
     def waits_for(self) -> str:
         if self._last_said:
@@ -188,7 +188,7 @@ class Replay(Role):
         asking = f", and has {counted(self._desk.asking, 'request')} for grants" if self._desk.asking else ""
         if not self._credit:
             return f"waits for its trainer, which has all it wanted{asking}"
-        if not rate.may_draw(self._draw_records, self._inserted):
+        if not self._may_draw:
             return f"waits for blocks: replay.samples_per_insert allows no draw before{asking}"
         return f"waits for its trainer to take windows{asking}"
 
@@ -212,13 +212,15 @@ class Replay(Role):
     def counters(self) -> dict[str, float]:
         store = self._store
         return {
+            "filling": float(not self._rate.is_running),
+            "start_steps": self._rate.start_steps,
+            "steps_inserted": store.inserted_steps,
             "records_inserted": store.inserted_records,
             "records_drawn": self._rate.drawn,
             "drawable": store.drawable,
             "blocks": store.blocks,
+            "slots": store.slots,
             "dropped_priorities": self._dropped_priorities,
-            "trainer_limited_seconds": self._limited["trainer"],
-            "actors_limited_seconds": self._limited["actors"],
             **self._time.counters(),
         }
 

@@ -42,6 +42,29 @@ def test_line_from_shares_names_the_limit_and_the_remedy(
     assert words in line
 
 
+REPLAY: list[tuple[dict[str, float], dict[str, float], dict[str, float], str]] = [
+    # trainer, replay, actor, words
+    ({"input": 0.43}, {"others": 0.4}, {"environment": 0.8, "input": 0.2},
+     "trainer waits 43 % of its time until more has come in (replay.samples_per_insert); actors step 80 %"),
+    ({"computing": 0.97, "input": 0.03}, {"slot": 0.7}, {"environment": 0.3, "slot": 0.7},
+     "replay rate: actors wait 70 % of their time until more is learnt from what they sent: the trainer is"),
+    ({"computing": 0.5, "input": 0.5}, {"slot": 0.2, "computing": 0.8}, {"slot": 0.7},
+     "and replay ranks compute 80 %: raise replay.ranks"),
+    ({"computing": 0.5, "input": 0.5}, {"slot": 0.7, "computing": 0.2}, {"slot": 0.7},
+     "and the trainer 50 % for windows: raise batch.fragments"),
+    ({"computing": 0.97, "input": 0.03}, {"input": 0.9}, {"environment": 0.95, "slot": 0.05}, "well balanced"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("trainer", "replay", "actor", "words"), REPLAY)
+def test_line_names_the_rate_of_replay_and_who_waits_for_it(
+    trainer: dict[str, float], replay: dict[str, float], actor: dict[str, float], words: str
+) -> None:
+    line = bottleneck({"trainer": trainer, "replay": replay, "actor": actor}, "inline")  # type: ignore[dict-item]
+    assert line is not None
+    assert words in line
+
+
 @pytest.mark.parametrize("shares", [{}, {"trainer": {"input": 1.0}}, {"actor": {"input": 1.0}, "trainer": {}}])
 def test_line_without_trainer_or_actor_is_none(shares: dict[str, dict[str, float]]) -> None:
     assert bottleneck(shares, "server") is None  # type: ignore[arg-type]

@@ -1,0 +1,48 @@
+"""What a status says of replay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from srlhpc.runs.progress import progress_text
+from srlhpc.runs.replay_state import filling_text, replay_lines
+
+COUNTERS = {
+    "filling": 0.0,
+    "start_steps": 50_000.0,
+    "steps_inserted": 60_000,
+    "records_inserted": 61_000,
+    "records_drawn": 80_000,
+    "drawable": 59_000,
+    "blocks": 120,
+    "slots": 200,
+    "dropped_priorities": 0,
+}
+
+
+def status(**changes: float) -> dict[str, Any]:
+    return {"roles": {"replay": COUNTERS | changes}, "steps": 0}
+
+
+def test_store_that_fills_says_how_far_it_is() -> None:
+    fills = status(filling=1.0, steps_inserted=3000)
+    assert filling_text(fills) == "replay fills: 3,000 of 50,000 steps"
+    assert progress_text(fills).startswith("replay fills: 3,000 of 50,000 steps · 0 steps")
+    assert replay_lines(fills)[0].startswith("  replay fills: 3,000 of 50,000 steps, 59,000 windows can be drawn")
+
+
+def test_store_that_is_drawn_from_says_what_came_in_and_went_out() -> None:
+    assert filling_text(status()) is None
+    assert replay_lines(status()) == [
+        "  replay: 120 of 200 blocks, 59,000 windows can be drawn, 61,000 records came in, 80,000 were drawn"
+    ]
+
+
+def test_store_that_is_full_says_so_and_what_came_too_late() -> None:
+    (line,) = replay_lines(status(blocks=200, dropped_priorities=7))
+    assert line.startswith("  replay: full, 200 blocks")
+    assert line.endswith("7 priorities of records that were gone")
+
+
+def test_run_without_replay_says_nothing_of_it() -> None:
+    assert (filling_text({}), replay_lines({"roles": {"trainer": {}}})) == (None, [])
