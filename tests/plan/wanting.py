@@ -15,10 +15,11 @@ class Settings(AlgorithmSettings):
     """Name to the shape of float32 numbers."""
     feedback: bool = False
     data: Literal["stream", "replay"] = "stream"
+    after: int = 0
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
         outputs = {name: ArraySpec(shape, "float32") for name, shape in self.outputs.items()}
-        return Needs(self.contract, outputs, gives_feedback=self.feedback, data=self.data)
+        return Needs(self.contract, outputs, gives_feedback=self.feedback, data=self.data, after=self.after)
 
 
 def build(settings: Settings, policy: object, context: object) -> NoReturn:
