@@ -64,6 +64,15 @@ def measure_replay(sizes: Sequence[int], *, windows: int, megabytes: int, second
     return rows
 
 
+def kept_transitions(size: int, megabytes: int) -> int:
+    """Transitions that a store of so many megabytes keeps, for observations of `size` bytes."""
+    return _slots(size, megabytes) * RECORDS * ENVIRONMENTS
+
+
+def _slots(size: int, megabytes: int) -> int:
+    return max(2, megabytes * 1_000_000 // block_layout(_shapes(size), RECORDS, ENVIRONMENTS, 1).size_bytes)
+
+
 def _shapes(size: int) -> PolicyShapes:
     kind = Kind("agent", ("agent",), {"obs": ArraySpec((size,), "uint8")}, Discrete(4))
     return PolicyShapes(kind, {}, {"q_taken": ArraySpec((), "float32"), "q_max": ArraySpec((), "float32")})
@@ -75,7 +84,7 @@ def _shapes(size: int) -> PolicyShapes:
 def _measure(world: MpiWorld, case: Mapping[str, Any]) -> dict[str, Any]:
     shapes, windows = _shapes(case["size"]), case["windows"]
     block = Message.allocate(block_layout(shapes, RECORDS, ENVIRONMENTS, 1), 0)
-    slots = max(2, case["megabytes"] * 1_000_000 // block.buffer.size)
+    slots = _slots(case["size"], case["megabytes"])
     ways: dict[str, Way] = {name: _draws(draw, shapes, block, slots, windows) for name, draw in _DRAWS.items()}
     ways[_GATHER] = _gather(shapes, slots * RECORDS * ENVIRONMENTS, windows)
     return contest(world, ways, seconds=case["seconds"], repeats=case["repeats"], first=20)

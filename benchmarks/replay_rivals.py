@@ -1,0 +1,70 @@
+"""The store of a replay rank beside the buffers of cpprb and TorchRL: draws per second and CPU-seconds per million.
+
+    make bench-rivals
+    python benchmarks/replay_rivals.py --seconds 2 --repeats 5
+
+Everybody keeps the same number of transitions and draws as many at once, in a process of its own, one after the other.
+A store of ours gives eleven further fields of each record beside those that the others have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from srlhpc.bench.replay import kept_transitions, measure_replay
+from srlhpc.bench.rows import Reference, Spread, table
+
+HERE = Path(__file__).parent
+RIVALS = ("cpprb", "torchrl")
+
+
+def measure_rival(python: Path, buffer: str, draw: str, size: int, arguments: argparse.Namespace) -> Reference:
+    """Draws per second and CPU-seconds per million draws of one buffer."""
+    options = {
+        "size": size,
+        "windows": arguments.windows,
+        "transitions": kept_transitions(size, arguments.megabytes),
+        "seconds": arguments.seconds,
+        "repeats": arguments.repeats,
+    }
+    command = [str(python), str(HERE / "rivals/replay_buffers.py"), buffer, draw]
+    command += [f"--{name}={value}" for name, value in options.items()]
+    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    draws = [repeat["count"] * arguments.windows for repeat in found]
+    return Reference(
+        Spread.of([count / repeat["wall"] for count, repeat in zip(draws, found, strict=True)]),
+        Spread.of([1e6 * repeat["cpu"] / count for count, repeat in zip(draws, found, strict=True)]),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1 << 10, 28 << 10], help="bytes of an observation")
+    parser.add_argument("--windows", type=int, default=256, help="drawn at once")
+    parser.add_argument("--megabytes", type=int, default=256, help="that our store keeps")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rivals", type=Path, default=Path(".venv-rivals"), help="made by make bench-rivals")
+    arguments = parser.parse_args()
+    python = arguments.rivals.resolve() / "replay/bin/python"
+    rows = []
+    for size in arguments.sizes:
+        own = measure_replay(
+            [size],
+            windows=arguments.windows,
+            megabytes=arguments.megabytes,
+            seconds=arguments.seconds,
+            repeats=arguments.repeats,
+        )
+        for row, draw in zip(own, ("uniform", "prioritized"), strict=True):
+            others = {name: measure_rival(python, name, draw, size, arguments) for name in RIVALS}
+            rows.append(replace(row, reference={**row.reference, **others}))
+    print("\n".join(table(rows)))
+
+
+if __name__ == "__main__":
+    main()
