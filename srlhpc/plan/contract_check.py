@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from srlhpc.data.blocks import PolicyShapes, record_fields
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
+from srlhpc.specs.contracts import ACTOR_CRITIC, Needs, Offer
 from srlhpc.specs.experiment import PolicySpec
 
 
@@ -32,6 +33,12 @@ def check_contract(where: str, policy: PolicySpec, kind: Kind) -> None:
             f"{_listed(offers)}; set network.kind to one that offers '{needs.contract}', or algorithm.kind to a rule "
             "that trains what the network offers"
         )
+    _check_data(where, policy, needs)
+    _check_offer(f"{where}: algorithm {rule}", network, offers[needs.contract], needs)
+
+
+def _check_data(where: str, policy: PolicySpec, needs: Needs) -> None:
+    rule = policy.algorithm.kind
     if needs.data == "replay" and policy.replay is None:
         raise UserError(
             f"{where}.replay: is missing; algorithm {rule} draws from replay: add for example "
@@ -42,16 +49,30 @@ def check_contract(where: str, policy: PolicySpec, kind: Kind) -> None:
             f"{where}.replay: algorithm {rule} learns from every record as it comes; leave replay out, or set "
             "algorithm.kind to a rule that draws from replay"
         )
-    given = offers[needs.contract].outputs
+    if policy.normalize.returns and needs.contract != ACTOR_CRITIC:
+        raise UserError(
+            f"{where}.normalize.returns: is {policy.normalize.returns}, but networks normalise returns only as "
+            f"'{ACTOR_CRITIC}', and algorithm {rule} trains them as '{needs.contract}'; set it to false"
+        )
+
+
+def _check_offer(who: str, network: str, offer: Offer, needs: Needs) -> None:
+    if offer.takes_head != (needs.head is not None):
+        raise UserError(
+            f"{who} declares {'no head' if needs.head is None else 'a head'}, but network {network} "
+            f"{'takes one' if offer.takes_head else 'takes none'} as '{needs.contract}'; their Settings (`Needs.head` "
+            "and `Offer.takes_head`) must agree"
+        )
+    given = offer.outputs
     for name, array in needs.outputs.items():
         if name not in given:
             raise UserError(
-                f"{where}: algorithm {rule} needs the output '{name}' of acting, but network {network} gives only "
+                f"{who} needs the output '{name}' of acting, but network {network} gives only "
                 f"{_listed(given)} as '{needs.contract}'; set network.kind to one that gives '{name}'"
             )
         if given[name] != array:
             raise UserError(
-                f"{where}: algorithm {rule} needs the output '{name}' of acting as {_shown(array)}, but network "
+                f"{who} needs the output '{name}' of acting as {_shown(array)}, but network "
                 f"{network} gives {_shown(given[name])}; their Settings (`needs` and `offers`) must agree"
             )
 

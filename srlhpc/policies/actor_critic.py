@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from srlhpc.environment import Kind
 from srlhpc.policies.contracts import ActorCriticPolicy, Evaluated
+from srlhpc.policies.layers.features import normed, scan, step
 from srlhpc.policies.layers.heads import PolicyHead, Scale, ValueHead
 from srlhpc.policies.layers.observations import Encoder, running_moments
 from srlhpc.policies.layers.recurrent import Memory
@@ -84,12 +85,12 @@ class ActorCritic(ActorCriticPolicy):
         exploration: Exploration = NO_EXPLORATION,  # noqa: ARG002
     ) -> Acted:
         encoded = self.encoder(observations)
-        features, new_state = _step(self.torso(encoded), self.memory, state, first)
-        features = _normed(self.norm, features)
+        features, new_state = step(self.torso(encoded), self.memory, state, first)
+        features = normed(self.norm, features)
         distribution = self.policy_head(features, action_masks)
         if self.value_torso is not None:
-            features, value_state = _step(self.value_torso(encoded), self.value_memory, _critics(state), first)
-            features, new_state = _normed(self.value_norm, features), new_state | _renamed(value_state)
+            features, value_state = step(self.value_torso(encoded), self.value_memory, _critics(state), first)
+            features, new_state = normed(self.value_norm, features), new_state | _renamed(value_state)
         values = self.value_head(features)
         actions = distribution.mode() if generator is None else distribution.sample(generator)
         # With targets_only a value is read with the statistics of the time when it is used (`return_values`).
@@ -105,11 +106,11 @@ class ActorCritic(ActorCriticPolicy):
         action_masks: Tensor | None,
     ) -> Evaluated:
         encoded = self.encoder(observations)
-        features = _normed(self.norm, _scan(self.torso(encoded), self.memory, state, first))
+        features = normed(self.norm, scan(self.torso(encoded), self.memory, state, first))
         distribution = self.policy_head(features, action_masks)
         if self.value_torso is not None:
-            features = _scan(self.value_torso(encoded), self.value_memory, _critics(state), first)
-            features = _normed(self.value_norm, features)
+            features = scan(self.value_torso(encoded), self.value_memory, _critics(state), first)
+            features = normed(self.value_norm, features)
         return Evaluated(distribution, self.value_head(features))
 
     def denormalize_values(self, values: Tensor) -> Tensor:
@@ -151,28 +152,6 @@ class ActorCritic(ActorCriticPolicy):
             if moments is not None:
                 moments.merge(sums[start : start + moments.sums_size])
                 start += moments.sums_size
-
-
-def _step(features: Tensor, memory: Memory | None, state: State, first: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Features of one step and the memory's new state."""
-    if memory is None:
-        return features, {}
-    new_state = memory.step(features, state, first)
-    return new_state["h"], new_state
-
-
-def _scan(features: Tensor, memory: Memory | None, state: State, first: Tensor) -> Tensor:
-    """Features of a whole fragment."""
-    if first.ndim > 1:
-        features = features.reshape(*first.shape, -1)
-    return features if memory is None else memory(features, state, first)
-
-
-def _normed(norm: nn.Module | None, features: Tensor) -> Tensor:
-    if norm is None:
-        return features
-    normed: Tensor = norm(features)
-    return normed
 
 
 def _renamed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -152,3 +152,47 @@ class ActorAndCritics(nn.Module):
     def __init__(self, actor: SquashedActor, critics: Critics) -> None:
         super().__init__()
         self.actor, self.critics = actor, critics
+
+
+class ActionValues(NamedTuple):
+    """What the current parameters say about each of K actions."""
+
+    means: Tensor
+    """The expected return, float32 `[..., K]`; forbidden actions have one too."""
+    parts: Tensor | None
+    """Where the head tells of the distribution of the return: its quantiles, or the log-probabilities of its atoms,
+    float32 `[..., K, parts]`."""
+
+
+class ActionValuePolicy(Policy):
+    """Contract `action_values`: discrete actions, the values of which act."""
+
+    @property
+    @abstractmethod
+    def support(self) -> Tensor | None:
+        """The returns of the head's atoms, float32 `[atoms]`; None if it has none."""
+
+    @abstractmethod
+    def action_values(
+        self,
+        observations: Mapping[str, Tensor],
+        state: State,
+        first: Tensor,
+        *,
+        action_masks: Tensor | None,
+    ) -> ActionValues:
+        """Values of all actions, with gradients.
+
+        Args:
+            observations: key to `[T, B, ...]`, raw; a policy without memory also takes `[N, ...]`.
+            state: at t = 0, `[B, ...]`.
+            first: bool `[T, B]`: the state is reset there, before the record is seen.
+            action_masks: bool `[T, B, K]`, or None.
+        """
+
+    @abstractmethod
+    def warm_up(self, observations: Mapping[str, Tensor], state: State, first: Tensor) -> dict[str, Tensor]:
+        """The state after T records that are only looked at, as acting would have it. No gradients.
+
+        Args and letters are those of `action_values`.
+        """

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from srlhpc.environment import Kind
+from srlhpc.policies.action_values import ActionValueNetwork
 from srlhpc.policies.actor_and_critics import TorsoActor, TorsoOf
 from srlhpc.policies.actor_critic import ActorCritic
 from srlhpc.policies.layers.images import Convolution, is_image
 from srlhpc.policies.layers.observations import ObservationEncoder
-from srlhpc.policies.layers.recurrent import build_memory
+from srlhpc.policies.layers.recurrent import memory_of
 from srlhpc.policies.layers.torsos import CnnTorso
+from srlhpc.specs.action_values import ActionValueHead
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
@@ -25,16 +27,28 @@ def build_convolutional(
     """An actor-critic with one convolutional torso for both heads; the images were checked by `check_images`."""
     encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize)
     torso = torso_of(kind, encoder, layers, features)(encoder.vector_size)
-    recurrent = settings.recurrent
-    memory = build_memory(recurrent.kind, features, recurrent.size) if recurrent is not None else None
     return ActorCritic(
         kind,
         encoder,
         torso,
-        memory=memory,
+        memory=memory_of(settings.recurrent, features),
         normalize=normalize,
         initial_log_std=settings.initial_log_std,
     )
+
+
+def build_convolutional_values(
+    kind: Kind,
+    normalize: NormalizeSpec,
+    layers: Sequence[Convolution],
+    features: int,
+    settings: NetworkSettings,
+    head: ActionValueHead,
+) -> ActionValueNetwork:
+    """Action values of a convolutional torso; the images were checked by `check_images`."""
+    encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize)
+    torso = torso_of(kind, encoder, layers, features)(encoder.vector_size)
+    return ActionValueNetwork(kind, encoder, torso, head, memory=memory_of(settings.recurrent, features))
 
 
 def build_convolutional_actor(

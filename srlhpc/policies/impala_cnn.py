@@ -9,19 +9,20 @@ from pydantic import PositiveInt
 
 from srlhpc.environment import Kind
 from srlhpc.policies.layers.images import Convolution, check_images
-from srlhpc.specs.contracts import Offer, actor_and_critics
+from srlhpc.specs.action_values import ActionValueHead
+from srlhpc.specs.contracts import Offer, action_values, actor_and_critics
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
     from srlhpc.policies.actor_and_critics import TorsoActor
-    from srlhpc.policies.contracts import ActorAndCritics, ActorCriticPolicy
+    from srlhpc.policies.contracts import ActionValuePolicy, ActorAndCritics, ActorCriticPolicy
 
 LAYERS = (Convolution(16, kernel=8, stride=4), Convolution(32, kernel=4, stride=2))
 
 
 class Settings(NetworkSettings):
-    """Two convolutions and one fully connected layer, shared by policy and value."""
+    """Two convolutions and one fully connected layer, shared by all heads."""
 
     features: PositiveInt = 256
     """Units of the fully connected layer."""
@@ -30,7 +31,11 @@ class Settings(NetworkSettings):
         check_images("impala_cnn", kind, LAYERS)
 
     def offers(self, kind: Kind) -> Mapping[str, Offer]:
-        return {**super().offers(kind), **actor_and_critics(kind, has_memory=self.recurrent is not None)}
+        return {
+            **super().offers(kind),
+            **actor_and_critics(kind, has_memory=self.recurrent is not None),
+            **action_values(kind),
+        }
 
 
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
@@ -55,3 +60,13 @@ def build_critics(settings: Settings, actor: TorsoActor, normalize: NormalizeSpe
     from srlhpc.policies.convolutional import torso_of
 
     return with_critics(actor, torso_of(actor.kind, actor.encoder, LAYERS, settings.features))
+
+
+def build_action_values(
+    settings: Settings, kind: Kind, normalize: NormalizeSpec, head: ActionValueHead
+) -> ActionValuePolicy:
+    """The policy as values of actions, initialised from torch's default generator."""
+    from srlhpc.policies.convolutional import build_convolutional_values
+
+    settings.check(kind)
+    return build_convolutional_values(kind, normalize, LAYERS, settings.features, settings, head)

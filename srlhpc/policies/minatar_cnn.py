@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pydantic import PositiveInt
 
 from srlhpc.environment import Kind
 from srlhpc.policies.layers.images import Convolution, check_images
+from srlhpc.specs.action_values import ActionValueHead
+from srlhpc.specs.contracts import Offer, action_values
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
-    from srlhpc.policies.contracts import ActorCriticPolicy
+    from srlhpc.policies.contracts import ActionValuePolicy, ActorCriticPolicy
 
 LAYERS = (Convolution(16, kernel=3, stride=1),)
 
 
 class Settings(NetworkSettings):
-    """One convolution and one fully connected layer, shared by policy and value; for images of few cells."""
+    """One convolution and one fully connected layer, shared by all heads; for images of few cells."""
 
     features: PositiveInt = 128
     """Units of the fully connected layer."""
 
     def check(self, kind: Kind) -> None:
         check_images("minatar_cnn", kind, LAYERS)
+
+    def offers(self, kind: Kind) -> Mapping[str, Offer]:
+        return {**super().offers(kind), **action_values(kind)}
 
 
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
@@ -33,3 +39,13 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCrit
 
     settings.check(kind)
     return build_convolutional(kind, normalize, LAYERS, settings.features, settings)
+
+
+def build_action_values(
+    settings: Settings, kind: Kind, normalize: NormalizeSpec, head: ActionValueHead
+) -> ActionValuePolicy:
+    """The policy as values of actions, initialised from torch's default generator."""
+    from srlhpc.policies.convolutional import build_convolutional_values
+
+    settings.check(kind)
+    return build_convolutional_values(kind, normalize, LAYERS, settings.features, settings, head)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import PositiveInt, model_validator
 
 from srlhpc.environment import Kind
-from srlhpc.specs.contracts import Offer, actor_and_critics
+from srlhpc.specs.action_values import ActionValueHead
+from srlhpc.specs.contracts import Offer, action_values, actor_and_critics
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
     from srlhpc.policies.actor_and_critics import TorsoActor, TorsoOf
-    from srlhpc.policies.contracts import ActorAndCritics, ActorCriticPolicy
+    from srlhpc.policies.contracts import ActionValuePolicy, ActorAndCritics, ActorCriticPolicy
 
 
 class Settings(NetworkSettings):
@@ -39,7 +40,11 @@ class Settings(NetworkSettings):
         return self
 
     def offers(self, kind: Kind) -> Mapping[str, Offer]:
-        return {**super().offers(kind), **actor_and_critics(kind, has_memory=self.recurrent is not None)}
+        return {
+            **super().offers(kind),
+            **actor_and_critics(kind, has_memory=self.recurrent is not None),
+            **action_values(kind),
+        }
 
 
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
@@ -87,3 +92,17 @@ def _torso_of(settings: Settings) -> TorsoOf:
     from srlhpc.policies.layers.torsos import MlpTorso
 
     return lambda inputs: MlpTorso(inputs, settings.hidden, settings.activation)
+
+
+def build_action_values(
+    settings: Settings, kind: Kind, normalize: NormalizeSpec, head: ActionValueHead
+) -> ActionValuePolicy:
+    """The policy as values of actions, initialised from torch's default generator."""
+    from srlhpc.policies.action_values import ActionValueNetwork
+    from srlhpc.policies.layers.observations import ObservationEncoder
+    from srlhpc.policies.layers.recurrent import memory_of
+    from srlhpc.policies.layers.torsos import MlpTorso
+
+    encoder = ObservationEncoder(kind.observations, images=False, normalize=normalize)
+    torso = MlpTorso(encoder.vector_size, settings.hidden, settings.activation)
+    return ActionValueNetwork(kind, encoder, torso, head, memory=memory_of(settings.recurrent, torso.features))

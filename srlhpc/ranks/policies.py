@@ -18,7 +18,9 @@ def build_policy(plan: Plan, name: str) -> Policy:
     """What acts, on the CPU; its initial parameters are equal on every rank."""
     spec, kind = plan.spec.policies[name], plan.kind_of(name)
     torch.manual_seed(_seed(plan, name, "policy"))
-    policy: Policy = _function(plan, name, _offer(plan, name).build)(spec.network, kind, spec.normalize)
+    head = spec.algorithm.needs(kind).head
+    build = _function(plan, name, _offer(plan, name).build)
+    policy: Policy = build(spec.network, kind, spec.normalize, *(() if head is None else (head,)))
     return policy
 
 

@@ -17,10 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from srlhpc.environment import Array, ArraySpec, Continuous, Kind
+from srlhpc.environment import Array, ArraySpec, Continuous, Discrete, Kind
+from srlhpc.specs.spec import Spec
 
 ACTOR_CRITIC = "actor_critic"
 """A distribution over actions and a value of the same records; `value` is an output of acting."""
+ACTION_VALUES = "action_values"
+"""A value of each of some discrete actions, of which acting takes the greatest, or with the probability `epsilon` of
+its exploration any. `Needs.head` is a `srlhpc.specs.action_values.ActionValueHead`."""
 
 ACTOR_AND_CRITICS = "actor_and_critics"
 """A squashed Gaussian over continuous actions, and critics of observations and actions that only trainers have; without
@@ -45,6 +49,19 @@ class Offer:
     build_trained: str | None = None
     """Function that makes what the rule's `build` gets instead of what acts, and that holds it:
     `(settings, policy, normalize) -> torch.nn.Module`. None: what acts is all that is trained."""
+    takes_head: bool = False
+    """Whether `build` takes the rule's `Needs.head` as a fourth argument."""
+
+
+ACTION_VALUE_OUTPUTS = {"q_taken": ArraySpec((), "float32"), "q_max": ArraySpec((), "float32")}
+"""What acting yields as `action_values`: the value of the action that was taken, and the greatest."""
+
+
+def action_values(kind: Kind) -> dict[str, Offer]:
+    """The offer of `action_values` by a network whose module has `build_action_values`; empty without single choices."""
+    if not isinstance(kind.actions, Discrete):
+        return {}
+    return {ACTION_VALUES: Offer(ACTION_VALUE_OUTPUTS, build="build_action_values", takes_head=True)}
 
 
 def actor_and_critics(kind: Kind, *, has_memory: bool) -> dict[str, Offer]:
@@ -87,6 +104,8 @@ class Needs:
     """Name of the contract that it trains."""
     outputs: Mapping[str, ArraySpec] = field(default_factory=dict)
     """Outputs of acting that travel with every record: name to shape and dtype for one agent."""
+    head: Spec | None = None
+    """What the heads of the network look like, where its contract leaves that to rules (`Offer.takes_head`)."""
     fields: tuple[RecordField, ...] = ()
     """Further arrays of every record."""
     gives_feedback: bool = False

@@ -18,10 +18,10 @@ RULE = {"kind": "tests.plan.wanting"}
     ("rule", "text"),
     [
         (
-            {"contract": "action_values"},
-            "policies.default: algorithm tests.plan.wanting trains networks that offer 'action_values', but network "
-            "mlp offers 'actor_critic'; set network.kind to one that offers 'action_values', or algorithm.kind to a "
-            "rule that trains what the network offers",
+            {"contract": "crystal_ball"},
+            "policies.default: algorithm tests.plan.wanting trains networks that offer 'crystal_ball', but network "
+            "mlp offers 'actor_critic', 'action_values'; set network.kind to one that offers 'crystal_ball', or "
+            "algorithm.kind to a rule that trains what the network offers",
         ),
         (
             {"outputs": {"visits": (4,)}},
@@ -34,6 +34,11 @@ RULE = {"kind": "tests.plan.wanting"}
             "network mlp gives float32 []; their Settings (`needs` and `offers`) must agree",
         ),
         (
+            {"contract": "action_values"},
+            "policies.default: algorithm tests.plan.wanting declares no head, but network mlp takes one as "
+            "'action_values'; their Settings (`Needs.head` and `Offer.takes_head`) must agree",
+        ),
+        (
             {"kind": "tests.plan.silent_rule"},
             "policies.default: algorithm tests.plan.silent_rule does not say which networks it trains; its Settings "
             "must define `needs(kind)`, which returns a srlhpc.specs.contracts.Needs",
@@ -44,7 +49,7 @@ RULE = {"kind": "tests.plan.wanting"}
             "{capacity: 100000, samples_per_insert: 8}",
         ),
     ],
-    ids=["contract", "output", "shape", "silent", "replay"],
+    ids=["contract", "output", "shape", "head", "silent", "replay"],
 )
 def test_network_that_lacks_what_a_rule_needs_is_refused(rule: dict[str, Any], text: str) -> None:
     with pytest.raises(UserError, match=re.escape(text) + "$"):

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from srlhpc.environment import Kind
 from srlhpc.policies.entities.settings import Settings
+from srlhpc.specs.action_values import ActionValueHead
 from srlhpc.specs.experiment import NormalizeSpec
 
 if TYPE_CHECKING:
-    from srlhpc.policies.contracts import ActorCriticPolicy
+    from srlhpc.policies.contracts import ActionValuePolicy, ActorCriticPolicy
 
 
-__all__ = ["Settings", "build"]
+__all__ = ["Settings", "build", "build_action_values"]
 
 
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
@@ -48,3 +49,22 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCrit
     )
     initialize_heads(policy)
     return policy
+
+
+def build_action_values(
+    settings: Settings, kind: Kind, normalize: NormalizeSpec, head: ActionValueHead
+) -> ActionValuePolicy:
+    """The policy as values of actions, of what is visible; initialised from torch's default generator."""
+    from torch import nn
+
+    from srlhpc.policies.action_values import ActionValueNetwork
+    from srlhpc.policies.entities.encoder import EntityEncoder
+    from srlhpc.policies.entities.torso import EntityTorso
+    from srlhpc.policies.layers.recurrent import memory_of
+
+    settings.check(kind)
+    encoder = EntityEncoder(kind.observations, settings, normalize)
+    memory = memory_of(settings.recurrent, settings.features)
+    norm = None if memory is None else nn.LayerNorm(memory.size)
+    torso = EntityTorso(encoder.shapes, settings, masks="visible")
+    return ActionValueNetwork(kind, encoder, torso, head, memory=memory, norm=norm)

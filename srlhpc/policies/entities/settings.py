@@ -6,12 +6,14 @@ agent itself, masked residual self-attention, masked mean; circular convolutions
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError, counted, did_you_mean
+from srlhpc.specs.contracts import Offer, action_values
 from srlhpc.specs.named_modules import CRITICS, NetworkSettings
 from srlhpc.specs.spec import Spec
 
@@ -71,6 +73,9 @@ class Settings(NetworkSettings):
     def state_arrays(self) -> dict[str, ArraySpec]:
         own = super().state_arrays()
         return own if self.shared else own | {CRITICS + name: spec for name, spec in own.items()}
+
+    def offers(self, kind: Kind) -> Mapping[str, Offer]:
+        return {**super().offers(kind), **action_values(kind)}
 
     def check(self, kind: Kind) -> None:
         for key in self.own:

@@ -1,10 +1,11 @@
-"""Heads: from features to a distribution over actions and to a value.
+"""Heads: from features to a distribution over actions, to a value, and to values of actions.
 
 They compute in float32 under autocast too: bfloat16 has 8 significant bits, too few for log-probabilities and values.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -12,11 +13,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from srlhpc.environment import ActionSpace, Continuous, Discrete, MultiDiscrete
+from srlhpc.policies.contracts import ActionValues
 from srlhpc.policies.layers.torsos import orthogonal
+from srlhpc.rl.action_choice import allowed
 from srlhpc.rl.distributions import Categorical, DiagonalGaussian, Distribution, MultiCategorical
+from srlhpc.specs.action_values import ActionValueHead, Atoms
 
 _POLICY_GAIN = 0.01
 _VALUE_GAIN = 1.0
+_ACTION_VALUE_GAIN = 0.1
+_HIDDEN_GAIN = math.sqrt(2)
 
 
 class Float32Linear(nn.Linear):
@@ -83,3 +89,55 @@ class ValueHead(nn.Module):
         """
         self.linear.weight.mul_(before.scale / after.scale)
         self.linear.bias.mul_(before.scale).add_(before.shift - after.shift).div_(after.scale)
+
+
+class ActionValueLayers(nn.Module):
+    """The values of K actions, or distributions of their returns.
+
+    Dueling: Q = V + A - mean of A over the allowed actions (Wang et al. 2016, eq. 9; arXiv:1511.06581), for every
+    quantile or logit of an atom alike.
+
+    Args:
+        features: F of its input.
+        choices: K.
+        shape: what the rule asks for.
+    """
+
+    support: Tensor | None
+    """The returns of atoms, float32 `[atoms]`."""
+
+    def __init__(self, features: int, choices: int, shape: ActionValueHead) -> None:
+        super().__init__()
+        distribution = shape.distribution
+        self._parts = 1 if distribution is None else distribution.parts
+        self._choices = choices
+        self._is_plain = distribution is None
+        self.advantages = _stream(features, shape.units, choices * self._parts)
+        self.values = _stream(features, shape.units, self._parts) if shape.dueling else None
+        support = None
+        if isinstance(distribution, Atoms):
+            support = torch.linspace(distribution.minimum, distribution.maximum, distribution.atoms)
+        self.register_buffer("support", support, persistent=False)
+
+    def forward(self, features: Tensor, action_masks: Tensor | None) -> ActionValues:
+        x = self.advantages(features).unflatten(-1, (self._choices, self._parts))
+        if self.values is not None:
+            if action_masks is None:
+                mean = x.mean(-2, keepdim=True)
+            else:
+                weights = allowed(action_masks).unsqueeze(-1).to(x.dtype)
+                mean = (x * weights).sum(-2, keepdim=True) / weights.sum(-2, keepdim=True)
+            x = x - mean + self.values(features).unsqueeze(-2)
+        if self._is_plain:
+            return ActionValues(x.squeeze(-1), None)
+        if self.support is None:
+            return ActionValues(x.mean(-1), x)
+        log_probs = torch.log_softmax(x, dim=-1)
+        return ActionValues((log_probs.exp() * self.support).sum(-1), log_probs)
+
+
+def _stream(features: int, units: int | None, outputs: int) -> nn.Module:
+    if units is None:
+        return orthogonal(Float32Linear(features, outputs), _ACTION_VALUE_GAIN)
+    hidden = orthogonal(nn.Linear(features, units), _HIDDEN_GAIN)
+    return nn.Sequential(hidden, nn.ReLU(), orthogonal(Float32Linear(units, outputs), _ACTION_VALUE_GAIN))

@@ -15,6 +15,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from srlhpc.specs.named_modules import Recurrent
+
 _BUCKET_FACTOR = 4
 """Pieces of one bucket differ at most by this factor in length, which bounds the padding."""
 
@@ -166,6 +168,11 @@ class GruMemory(Memory):
 def build_memory(kind: Literal["lstm", "gru"], features: int, size: int) -> Memory:
     """The memory of a `srlhpc.specs.named_modules.Recurrent` setting."""
     return LstmMemory(features, size) if kind == "lstm" else GruMemory(features, size)
+
+
+def memory_of(recurrent: Recurrent | None, features: int) -> Memory | None:
+    """The memory that a network's setting `recurrent` names, or None."""
+    return None if recurrent is None else build_memory(recurrent.kind, features, recurrent.size)
 
 
 def _reset(state: Mapping[str, Tensor], first: Tensor) -> dict[str, Tensor]:
