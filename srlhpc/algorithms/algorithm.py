@@ -151,6 +151,8 @@ class Context:
     """bfloat16 for the network's arithmetic, or None."""
     seed: int
     """Seed of this trainer; together with the version it gives all randomness of an update."""
+    columns: int = 1
+    """Columns of the policy in the whole run, as `AlgorithmSettings.explore` counts them."""
 
 
 class DivergedError(KnownError, RuntimeError):

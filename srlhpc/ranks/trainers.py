@@ -17,6 +17,7 @@ from srlhpc.comm.parameters import (
 from srlhpc.comm.process_group import join_trainers
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
+from srlhpc.plan.exploration import columns
 from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
 from srlhpc.plan.layouts import block_layout, policy_shapes, window_shape, windows_layout
 from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, RolePlan
@@ -80,7 +81,7 @@ class Trainers:
         trained = build_trained(plan, name, policy).to(device)
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
         seed = seed_of(plan.spec.seed, "trainer", *map(ord, name), role.index)
-        context = Context(reducer, device, autocast_dtype(plan), seed)
+        context = Context(reducer, device, autocast_dtype(plan), seed, columns(plan, name))
         algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(spec.algorithm, trained, context)
         counters = Counters()
         if self._restored is not None:

@@ -58,7 +58,7 @@ ACTION_VALUE_OUTPUTS = {"q_taken": ArraySpec((), "float32"), "q_max": ArraySpec(
 
 
 def action_values(kind: Kind) -> dict[str, Offer]:
-    """The offer of `action_values` by a network whose module has `build_action_values`; empty without single choices."""
+    """The offer of `action_values` by a network with `build_action_values`; empty where actions are not discrete."""
     if not isinstance(kind.actions, Discrete):
         return {}
     return {ACTION_VALUES: Offer(ACTION_VALUE_OUTPUTS, build="build_action_values", takes_head=True)}
