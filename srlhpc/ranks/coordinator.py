@@ -15,6 +15,7 @@ from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.plan import Plan
 from srlhpc.ranks.context import RankContext
 from srlhpc.roles.checkpoint_parts import PartReceiver
+from srlhpc.roles.coordinating.checkpoint_schedule import CheckpointSchedule
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.coordinator import Coordinator, CoordinatorFiles
 from srlhpc.roles.coordinating.live_timing import LiveTiming
@@ -73,9 +74,12 @@ def build_coordinator(context: RankContext, roles_state: Callable[[], dict[str, 
         Liveness(_records(plan, now), attempt.exits, attempt.failures, pulses=attempt.pulses),
         progress,
         checkpointing,
-        checkpoint_seconds=None if plan.serial else spec.checkpoint.every_seconds,
+        schedule=CheckpointSchedule(
+            None if plan.serial else spec.checkpoint.every_seconds,
+            time.monotonic(),
+            first=restored is None and not plan.serial,
+        ),
         last_checkpoint_seconds=float(described.get("last_checkpoint_seconds", LAST_CHECKPOINT_SECONDS)),
-        first_checkpoint=restored is None and not plan.serial,
         timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
         may_relieve=len(plan.trained_policies) > 1 and spec.trainers.ranks > 1,
     )

@@ -18,7 +18,7 @@ from srlhpc.plan.plan import Plan
 from srlhpc.ranks.serial import run_serial
 from srlhpc.ranks.serial_state import environments_digest
 from srlhpc.roles.acting.group import Group
-from srlhpc.roles.coordinating.coordinator import Coordinator
+from srlhpc.roles.coordinating.status import StatusWriter
 from srlhpc.roles.time_use import TimeUse
 from srlhpc.runs.paths import RunPaths
 from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
@@ -146,8 +146,8 @@ JOBS = {
 
 @pytest.fixture(autouse=True)
 def _a_line_for_every_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_newer = property(lambda coordinator: coordinator._progress.updates > coordinator._metrics_updates)
-    monkeypatch.setattr(Coordinator, "_has_first_update", is_newer)
+    is_newer = property(lambda status: status._progress.updates > status._metrics_updates)
+    monkeypatch.setattr(StatusWriter, "_has_first_update", is_newer)
 
 
 @pytest.mark.parametrize("name", JOBS)

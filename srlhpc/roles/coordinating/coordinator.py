@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,16 @@ from srlhpc.comm.channel import Inbox, Outbox
 from srlhpc.comm.protocol import Command, read_text, write_text
 from srlhpc.data import mailbox
 from srlhpc.data.forgiving import Forgiving
-from srlhpc.errors import counted
+from srlhpc.roles.coordinating.checkpoint_schedule import CheckpointSchedule
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
+from srlhpc.roles.coordinating.ending import ENDING_LIMIT_SECONDS, Ending
 from srlhpc.roles.coordinating.journal import Journal
 from srlhpc.roles.coordinating.live_timing import LiveTiming
 from srlhpc.roles.coordinating.liveness import Liveness, RankFailure, RankRecord
+from srlhpc.roles.coordinating.outcome import StepOutcome, limit_reached
 from srlhpc.roles.coordinating.progress import Progress
 from srlhpc.roles.coordinating.run_files import RunFiles
-from srlhpc.roles.coordinating.status_entries import rank_entry, totals_by_role
+from srlhpc.roles.coordinating.status import StatusWriter
 from srlhpc.roles.role import Role
 from srlhpc.roles.stillness import TOLD_SECONDS, Standstill, write_stacks
 from srlhpc.specs.experiment import StopSpec
@@ -34,10 +36,8 @@ from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
-STATUS_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 """Seconds between two polls: more means that this process was suspended, or its file system hung."""
-ENDING_LIMIT_SECONDS = 60.0
 
 
 class StepLostError(RuntimeError):
@@ -53,24 +53,14 @@ class CoordinatorFiles:
     checkpoint: Path
 
 
-@dataclass(frozen=True)
-class StepOutcome:
-    """How the step ends."""
-
-    state: str
-    reason: str
-    message: str = ""
-
-
 class Coordinator(Role):
     """Rank 0's first role.
 
     Args:
         attempt: number of this attempt.
         commands: rank to the outbox of its commands.
-        checkpoint_seconds: between checkpoints; None: only those asked for by updates, by hand and at the end.
+        schedule: when checkpoints are due that neither an update nor the end asks for.
         last_checkpoint_seconds: how long to try to write the last one, if the disk is full, say.
-        first_checkpoint: whether to write one after the first update (a new run: shows early that it can be written).
         timing: of all roles.
         may_relieve: whether trainers may wait for each other's groups (see roles/stillness.py).
         clock: monotonic seconds.
@@ -90,32 +80,24 @@ class Coordinator(Role):
         progress: Progress,
         checkpointing: Checkpointing,
         *,
-        checkpoint_seconds: float | None,
-        first_checkpoint: bool,
+        schedule: CheckpointSchedule,
         last_checkpoint_seconds: float = LAST_CHECKPOINT_SECONDS,
         timing: LiveTiming,
         may_relieve: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._attempt, self._stop, self._files, self._run_files = attempt, stop, files, run_files
+        self._stop, self._files, self._run_files = stop, files, run_files
         self._reports, self._commands = reports, commands
         self._liveness, self._progress, self._checkpointing = liveness, progress, checkpointing
         self._records = {record.rank: record for record in liveness.records}
-        self._checkpoint_seconds, self._wants_first = checkpoint_seconds, first_checkpoint
-        self._last_checkpoint_seconds = last_checkpoint_seconds
-        self._clock = clock
+        self._schedule, self._clock = schedule, clock
         self._looks = Forgiving(clock=clock)
         now = clock()
         self._polled_at = self._looked_at = now
-        self._status_at, self._checkpoint_at = -1e9, now
-        self._metrics_updates, self._metrics_episodes = progress.updates, progress.episodes
         self._journal = Journal(liveness, progress, checkpointing, now)
-        self._timing = timing
-        self._is_training = self._is_asked_by_hand = False
+        self._status = StatusWriter(attempt, run_files, liveness, progress, checkpointing, timing)
         self._outcome: StepOutcome | None = None
-        self._stopping = False
-        self._stopping_since = 0.0
-        self._warnings: list[str] = []
+        self._ending = Ending(liveness, checkpointing, last_checkpoint_seconds)
         self._standstill = Standstill(liveness.records, may_relieve=may_relieve)
         self._ended = False
 
@@ -132,9 +114,7 @@ class Coordinator(Role):
             self._looked_at = now
             self._look(now)
         self._decide(now)
-        if now - self._status_at >= STATUS_SECONDS or self._has_first_update:
-            self._status_at = now
-            self._is_training |= self._has_first_update
+        if self._status.is_due(now):
             self._journal.look(now)
             self._write_status(now)
         return busy
@@ -144,12 +124,7 @@ class Coordinator(Role):
         away, self._polled_at = now - self._polled_at, now
         if away > AWAY_SECONDS:
             self._liveness.discount(away)
-            self._stopping_since += away
-
-    @property
-    def _has_first_update(self) -> bool:
-        """Whether the attempt has trained its first batch since the last look: that is worth a status at once."""
-        return not self._is_training and self._progress.updates > self._metrics_updates
+            self._ending.discount(away)
 
     def _hear(self) -> bool:
         self._reports.poll()
@@ -166,14 +141,11 @@ class Coordinator(Role):
         return busy
 
     def _take(self, report: Mapping[str, Any]) -> None:
-        record = self._records[int(report["rank"])]
-        record.heard_at, record.reported = self._clock(), True
-        record.host, record.pid = report["host"], report["pid"]
-        record.counters = report["counters"]
-        record.done = report["done"]
-        record.idle_seconds, record.waits = report["idle_seconds"], report["waits"]
+        record, now = self._records[int(report["rank"])], self._clock()
+        record.take(report, now)
+        # A rank that reports and does nothing else does not work.
         if record.idle_seconds < TOLD_SECONDS:
-            record.worked_at = record.heard_at
+            record.worked_at = now
         if self._outcome is None or self._outcome.reason != "return_mean":
             # The mean that ended the run stays what it was: later episodes would move it.
             self._progress.add_episodes(report["episodes"])
@@ -191,9 +163,9 @@ class Coordinator(Role):
         message = outbox.acquire()
         assert message is not None, "a rank reports again only after it has its command"
         record = self._records[rank]
-        record.exiting = record.done and self._may_exit
+        record.exiting = record.done and self._ending.may_exit
         command = Command(
-            stop=self._stopping,
+            stop=self._ending.has_begun,
             checkpoint=self._checkpointing.asked,
             dead=self._liveness.dead_ranks(),
             exit=record.exiting,
@@ -206,72 +178,34 @@ class Coordinator(Role):
 
     def _decide(self, now: float) -> None:
         if self._outcome is None:
-            self._outcome = self._reached(now)
+            self._outcome = limit_reached(self._stop, self._progress, now)
         if self._outcome is not None:
             self._bring_to_an_end(now)
-        elif self._checkpointing.is_idle and self._is_checkpoint_due(now):
+        elif self._checkpointing.is_idle and self._schedule.is_due(now, self._progress.updates):
             self._ask_for_checkpoint()
 
-    def _reached(self, now: float) -> StepOutcome | None:
-        stop, progress = self._stop, self._progress
-        mean = progress.return_mean
-        if stop.return_mean is not None and progress.has_full_mean and mean is not None and mean >= stop.return_mean:
-            return StepOutcome("finished", "return_mean", f"mean return {mean:.6g} reached {stop.return_mean:g}")
-        if stop.steps is not None and progress.steps >= stop.steps:
-            return StepOutcome("finished", "steps", f"{counted(progress.steps, 'step')} trained")
-        if stop.updates is not None and progress.updates >= stop.updates:
-            return StepOutcome("finished", "updates", counted(progress.updates, "update"))
-        if stop.hours is not None and progress.seconds(now) >= stop.hours * 3600:
-            return StepOutcome("finished", "hours", f"{stop.hours:g} hours of training")
-        return None
-
-    def _is_checkpoint_due(self, now: float) -> bool:
-        if self._is_asked_by_hand:
-            return True
-        if self._wants_first and self._progress.updates > 0:
-            return True
-        every = self._checkpoint_seconds
-        return every is not None and self._progress.updates > 0 and now - self._checkpoint_at >= every
-
     def _ask_for_checkpoint(self) -> None:
-        self._wants_first = self._is_asked_by_hand = False
-        self._checkpoint_at = self._clock()
+        now = self._clock()
+        self._schedule.note(now)
         self._checkpointing.ask()
-        self._journal.asked_at = self._checkpoint_at
+        self._journal.asked_at = now
 
     def _bring_to_an_end(self, now: float) -> None:
-        if not self._stopping:
+        if not self._ending.has_begun:
             # At once. A checkpoint that is under way may have begun before, so another follows.
             self._ask_for_checkpoint()
             self._checkpointing.insist()
-            self._stopping, self._stopping_since = True, now
+            self._ending.begin(now)
             return
-        waits_since = self._checkpointing.waits_since
-        if waits_since is not None:
-            self._stopping_since = now
-            if now - waits_since >= self._last_checkpoint_seconds:
-                self._do_without_last_checkpoint()
-            return
-        if self._checkpointing.is_writing:
-            self._stopping_since = now
-        late = [record for record in self._liveness.records if not record.done and not record.dead]
-        # A rank that still starts has not heard of the end.
-        if not all(record.reported and not record.is_here for record in late):
-            self._stopping_since = now
-        # Work under way is waited for, be it an update of an hour or a step of a slow simulator.
-        worked_at = max([self._stopping_since, *(r.worked_at for r in self._liveness.records if not r.dead)])
-        if now - worked_at > ENDING_LIMIT_SECONDS and not self._ended:
-            self._give_up_waiting([record.label for record in late])
-
-    def _give_up_waiting(self, late: Sequence[str]) -> None:
-        self._fail(f"did not end within {ENDING_LIMIT_SECONDS:.0f} s of being asked to: {', '.join(late)}", "stuck")
+        late = self._ending.overdue_ranks(now)
+        if self._ending.is_checkpoint_overdue(now):
+            self._do_without_last_checkpoint()
+        elif late is not None and not self._ended:
+            self._fail(f"did not end within {ENDING_LIMIT_SECONDS:.0f} s of being asked to: {', '.join(late)}", "stuck")
 
     def _do_without_last_checkpoint(self) -> None:
-        """Fails the run, whatever ended it: its last checkpoint could not be written in time. The one before stays."""
         assert self._outcome is not None
-        problem = f"within {self._last_checkpoint_seconds:.0f} s the last {self._checkpointing.problem}"
-        before, message = self._outcome, f"{self._outcome.message}; but {problem}"
-        self._outcome = StepOutcome("failed", before.reason if before.state == "failed" else "checkpoint", message)
+        self._outcome = self._ending.without_checkpoint(self._outcome)
         self._checkpointing.give_up()
 
     # --- deaths --------------------------------------------------------------------------------------------------
@@ -289,7 +223,7 @@ class Coordinator(Role):
         # One that is being written may have begun before it was asked for.
         if self._checkpointing.is_idle and self._looks.exists(self._files.checkpoint):
             mailbox.take(self._files.checkpoint)
-            self._is_asked_by_hand = True
+            self._schedule.ask_by_hand()
         for failure in self._liveness.look(now):
             self._lose(failure)
         waits_otherwise = self._outcome is not None or self._checkpointing.is_writing
@@ -301,12 +235,12 @@ class Coordinator(Role):
         record = failure.record
         text = f"rank {record.rank} ({record.label}{f' on {record.host}' if record.host else ''}): {failure.message}"
         log.warning(text)
-        self._warnings.append(text)
+        self._status.warnings.append(text)
         if record.is_essential:
             self._fail(text, failure.kind)
         elif failure.kind not in ("killed", "silence") and self._outcome is None:
             self._outcome = StepOutcome("failed", failure.kind, text)
-        elif record.one_must_live and not self._stopping and self._is_last(record):
+        elif record.one_must_live and not self._ending.has_begun and self._is_last(record):
             self._fail(f"no {record.role} is left; the last was {text}", failure.kind)
         self._commands[record.rank].abandon()
         self._reports.forget(record.address)
@@ -323,17 +257,9 @@ class Coordinator(Role):
     # --- ending --------------------------------------------------------------------------------------------------
 
     @property
-    def _may_exit(self) -> bool:
-        return (
-            self._stopping
-            and self._checkpointing.is_idle
-            and all(record.done or record.dead for record in self._liveness.records)
-        )
-
-    @property
     def is_done(self) -> bool:
         """Whether every living rank was told to exit; the outcome is written then."""
-        if not self._ended and self._may_exit and all(r.exiting or r.dead for r in self._liveness.records):
+        if not self._ended and self._ending.may_exit and all(r.exiting or r.dead for r in self._liveness.records):
             self._finish()
         return self._ended
 
@@ -367,57 +293,15 @@ class Coordinator(Role):
     def _phase(self) -> str:
         if self._ended:
             return "ended"
-        if self._stopping or self._outcome is not None:
+        if self._ending.has_begun or self._outcome is not None:
             return "stopping"
         if not all(record.reported or record.dead for record in self._liveness.records):
             return "starting"
         return "training" if self._checkpointing.is_idle else "checkpointing"
 
     def _write_status(self, now: float) -> None:
-        summary = self._progress.summary(now)
-        last = self._checkpointing.last
-        ended = self._outcome if self._ended else None
-        roles = totals_by_role(self._liveness.records)
-        if self._is_training and self._outcome is None:
-            self._timing.look(roles, now)
-        timing = self._timing.summary(whole=self._outcome is not None)
-        status = {
-            "state": ended.state if ended else "running",
-            "phase": self._phase,
-            "reason": ended.reason if ended else None,
-            "attempt": self._attempt,
-            **summary,
-            "policy_lag": self._progress.lags(),
-            **timing,
-            "ranks_planned": self._liveness.planned,
-            "ranks_alive": self._liveness.alive,
-            "last_checkpoint": last.name if last else None,
-            "last_checkpoint_updates": self._checkpointing.last_updates,
-            "waits": self._waits(now),
-            "warnings": [
-                *self._warnings,
-                *(problem for problem in (self._checkpointing.problem, self._run_files.problem) if problem),
-            ],
-            "time": time.time(),
-            "roles": roles,
-            "ranks": [rank_entry(record, now) for record in self._liveness.records],
-        }
-        line = None
-        # Episodes that were told after the last update are in the last line of a run that has reached its end. One that
-        # is resumed goes on from its last checkpoint, which does not have those that came after it.
-        is_whole = ended is not None and ended.state == "finished"
-        has_later_episodes = is_whole and self._progress.episodes > self._metrics_episodes
-        if self._progress.updates > self._metrics_updates or has_later_episodes:
-            self._metrics_updates, self._metrics_episodes = self._progress.updates, self._progress.episodes
-            line = {"time": time.time(), "attempt": self._attempt, **summary, **timing, **self._progress.details()}
-        self._run_files.write(status, line)
-
-    def _waits(self, now: float) -> str | None:
-        """Why the end waits for the last checkpoint, and how long it will."""
-        if self._checkpointing.waits_since is None:
-            return None
-        left = max(0.0, self._checkpointing.waits_since + self._last_checkpoint_seconds - now)
-        return f"the last {self._checkpointing.problem}; make room, it is tried for {left:.0f} s more"
+        waits = self._ending.waits(now)
+        self._status.write(now, self._phase, self._outcome, has_ended=self._ended, waits=waits)
 
     def counters(self) -> dict[str, float]:
         return {}

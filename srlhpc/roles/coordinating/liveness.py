@@ -62,6 +62,14 @@ class RankRecord:
         """Whether it is this very process, a serial run, which reports news only and is never taken for dead."""
         return math.isinf(self.silence_limit_seconds)
 
+    def take(self, report: Mapping[str, Any], now: float) -> None:
+        """Notes what its newest report says of the rank itself."""
+        self.heard_at, self.reported = now, True
+        self.host, self.pid = report["host"], report["pid"]
+        self.counters = report["counters"]
+        self.done = report["done"]
+        self.idle_seconds, self.waits = report["idle_seconds"], report["waits"]
+
 
 @dataclass(frozen=True)
 class RankFailure:

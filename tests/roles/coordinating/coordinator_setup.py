@@ -17,6 +17,7 @@ from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.full_disk import Reserve
 from srlhpc.plan.roles import ROLES, role_of
 from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender
+from srlhpc.roles.coordinating.checkpoint_schedule import CheckpointSchedule
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.coordinator import AWAY_SECONDS, Coordinator, CoordinatorFiles
 from srlhpc.roles.coordinating.live_timing import LiveTiming
@@ -136,8 +137,7 @@ class Coordinating:
             Liveness(self.records, folder / "exits", folder / "failures", pulses=folder / "pulses"),
             self.progress,
             self.checkpointing,
-            checkpoint_seconds=checkpoint_seconds,
-            first_checkpoint=first_checkpoint,
+            schedule=CheckpointSchedule(checkpoint_seconds, self.now, first=first_checkpoint),
             timing=LiveTiming("server"),
             may_relieve=may_relieve,
             clock=lambda: self.now,

@@ -176,3 +176,15 @@ def test_one_failed_look_at_the_mailbox_ends_nothing(tmp_path: Path, failing_dis
     failing_disk.heal()
     run.wait(1)
     assert run.report(TRAINER).stop
+
+
+def test_metrics_after_the_checkpoint_are_cut_when_a_run_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"steps": 10}\n{"steps": 20}\n{"steps": 30}\n{"ste')
+    cut_metrics(path, 20)
+    assert path.read_text() == '{"steps": 10}\n{"steps": 20}\n'
+
+
+def test_cutting_metrics_that_are_not_there_makes_no_file(tmp_path: Path) -> None:
+    cut_metrics(tmp_path / "metrics.jsonl", 20)
+    assert list(tmp_path.iterdir()) == []
