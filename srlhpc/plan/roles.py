@@ -80,16 +80,6 @@ _ROWS = (
         answers=False,
     ),
     RoleRow(
-        "replay",
-        section=None,
-        policy_section="replay",
-        beside="trainer",
-        waits_for="blocks",
-        sends=("windows", "grants", "reports"),
-        is_essential=True,
-        per_policy=True,
-    ),
-    RoleRow(
         "policy_server",
         section="policy_servers",
         waits_for="requests",
@@ -104,6 +94,16 @@ _ROWS = (
         sends=("pulls", "reports"),
         needs_torch=True,
         needs_environment=True,
+    ),
+    RoleRow(
+        "replay",
+        section=None,
+        policy_section="replay",
+        beside="trainer",
+        waits_for="blocks",
+        sends=("windows", "grants", "reports"),
+        is_essential=True,
+        per_policy=True,
     ),
     RoleRow(
         "actor",

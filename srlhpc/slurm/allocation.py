@@ -234,12 +234,12 @@ def _check_replays_memory(plan: Plan, cluster: ClusterProfile) -> None:
         policy, host = replay.policy or "", plan.ranks[replay.rank].roles[0].name
         given = cluster.role(host).memory_mb_per_rank
         kept, batches = store_bytes(plan, policy), batches_bytes(plan, policy) if host == "trainer" else 0
-        needed = (kept + sent_bytes(plan, policy) + batches) / 1e6
+        needed = math.ceil((kept + sent_bytes(plan, policy) + batches) / 1e6)
         if given is not None and needed > given:
             blocks, each = shard_blocks(plan, policy), block_layout(plan, policy).size_bytes
             beside = f", with {batches / 1e6:,.0f} MB of batches" if batches else ""
             raise UserError(
-                f"roles.{host}.memory_mb_per_rank: is {given}, but {replay.label} needs {needed:,.0f} MB "
+                f"roles.{host}.memory_mb_per_rank: is {given}, but {replay.label} needs {needed:,} MB "
                 f"({counted(blocks, 'block')} of {each:,} bytes and what they are drawn by, {kept / 1e6:,.0f} MB"
                 f"{beside}); raise it, or lower replay.capacity, or raise replay.ranks in the job"
             )

@@ -37,7 +37,7 @@ from srlhpc.specs.yaml_source import Written, parse
 
 _log = logging.getLogger(__name__)
 
-ROLES = ("coordinator", "trainer", "replay", "policy_server", "evaluator", "actor")
+ROLES = ("coordinator", "trainer", "policy_server", "evaluator", "replay", "actor")
 
 # fmt: off
 _OURS = (

@@ -51,6 +51,20 @@ JOBS = {
         batch={"fragments": 8, "fragment_steps": 8, "chunk_steps": 4, "uses": 2, "queue": 3},
         **EVERY_N,
     ),
+    "replay that is drawn by priorities": settings(
+        {"factory": "catch", "rows": 5, "columns": 3},
+        network={"kind": "tests.rules.action_values"},
+        algorithm={"kind": "tests.rules.replayed_q"},
+        batch={"fragments": 8, "fragment_steps": 1},
+        replay={
+            "capacity": 64,
+            "samples_per_insert": 0.25,
+            "start_steps": 20,
+            "block_steps": 4,
+            "draw": {"kind": "prioritized"},
+        },
+        **EVERY_N,
+    ),
     "draws from the generators of the process, cannot be saved": settings(
         {"factory": "tests.drawing_environment", "saves": False}, algorithm=SCHEDULED, **EVERY_N
     ),

@@ -57,8 +57,8 @@ def test_replay_stands_beside_each_trainer() -> None:
 
 def test_replay_ranks_of_their_own_are_shared_out_in_turn() -> None:
     plan = replayed(trainers={"ranks": 2}, replay={"ranks": 4})
-    assert labels(plan)[3:7] == [[f"replay-default-{index}"] for index in range(4)]
-    assert not any(plan.ranks[rank].needs_torch for rank in range(3, 7))
+    assert labels(plan)[4:8] == [[f"replay-default-{index}"] for index in range(4)]
+    assert not any(plan.ranks[rank].needs_torch for rank in range(4, 8))
     first, second = plan.trainers("default")
     assert [replay.index for replay in plan.shards_of(first)] == [0, 2]
     assert [replay.index for replay in plan.shards_of(second)] == [1, 3]

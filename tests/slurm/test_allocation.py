@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
+from srlhpc.plan.replay_sizes import sent_bytes, store_bytes
 from srlhpc.plan.sizes import batches_bytes
 from srlhpc.slurm.allocation import Allocation, allocate
 from srlhpc.slurm.rank_map import rank_map, resources_table
@@ -241,6 +242,37 @@ def test_trainers_whose_batches_need_more_memory_are_refused() -> None:
     said = refusal(plan, short)
     assert said.startswith(f"roles.trainer.memory_mb_per_rank: is {needed - 1}, but a trainer of 'default' needs ")
     assert "MB for its batches alone" in said
+
+
+REPLAYED = {
+    "algorithm": {"kind": "tests.plan.wanting", "data": "replay"},
+    "batch": {"fragments": 8, "fragment_steps": 1},
+}
+
+
+@pytest.mark.parametrize(("ranks", "host"), [(0, "trainer"), (2, "replay")])
+def test_replay_that_needs_more_memory_is_refused_with_the_arithmetic(ranks: int, host: str) -> None:
+    plan = planned(**REPLAYED, replay={"capacity": 4_000_000, "samples_per_insert": 1.0, "ranks": ranks})
+    shard = store_bytes(plan, "default") + sent_bytes(plan, "default")
+    needed = math.ceil((shard + (batches_bytes(plan, "default") if host == "trainer" else 0)) / 1e6)
+    enough, short = (
+        profile({"default": {**CPU, "memory_mb_per_rank": 1000}, host: {"memory_mb_per_rank": given}})
+        for given in (needed, needed - 1)
+    )
+    assert allocate(plan, enough, 60).components
+    said = refusal(plan, short)
+    assert said.startswith(
+        f"roles.{host}.memory_mb_per_rank: is {needed - 1}, but replay-default-0 needs {needed:,} MB (15,625 blocks "
+    )
+    assert said.endswith("raise it, or lower replay.capacity, or raise replay.ranks in the job")
+
+
+def test_replay_ranks_are_placed_as_their_role_says() -> None:
+    plan = planned(**REPLAYED, replay={"capacity": 1000, "samples_per_insert": 1.0, "ranks": 2})
+    roles = {"default": CPU, "trainer": GPU, "policy_server": {"partition": "gpu"}, "replay": {"partition": "cpu"}}
+    components = allocate(plan, profile(roles), 60).components
+    placed = {each.options["partition"]: range(each.first_rank, each.first_rank + each.ranks) for each in components}
+    assert all(replay.rank in placed["cpu"] for replay in plan.replays("default"))
 
 
 def test_table_of_resources_has_nodes_gpus_and_cost() -> None:
