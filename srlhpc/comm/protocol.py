@@ -5,21 +5,26 @@
 | BLOCKS | actor | sink | `block_layout`: fragments of one group for one policy | none | a free slot to start the next fragment | the sink taking a block into its pool (Ssend) | a dead actor's open fragments are missing, in strict mode counted as lost |
 | REQUESTS | actor | policy server | `request_layout`: observations of one group | REPLIES | the reply (the ring steps other groups meanwhile) | the server, once its version reaches `NEEDS_VERSION` | one outstanding per group and policy |
 | REPLIES | policy server | actor | `reply_layout`: actions, log-probabilities, outputs, version, state if wanted | none | nothing | - | never sent to a dead actor |
-| GRANT_REQUESTS | actor | sink | header: group, what it holds | GRANTS | the grant, before it starts a fragment (only where the lag is limited), and only if all that it holds comes before in the order of policies (`comm/acquisition.py`) | an update, or fragments that were dropped; at once if it must not wait | parked at the sink |
+| GRANT_REQUESTS | actor | sink | header: group, what it holds | GRANTS | the grant, before it starts a fragment (only where the lag or the rate of replay is limited), and only if all that it holds comes before in the order of policies (`comm/acquisition.py`) | an update, or fragments that were dropped; a draw; at once if it must not wait | parked at the sink |
 | GRANTS | sink | actor | header: needs_version | none | nothing | - | - |
+| WINDOWS | replay rank | trainer | `windows_layout`: windows of records side by side, the items they are, how much came in | none | credit, enough that came in, the rate, a free slot | the trainer's DRAWS, blocks that are granted | - |
+| DRAWS | trainer | replay rank | `draws_layout`, header: credit, version; priorities of windows that were trained | WINDOWS | nothing; an update waits for windows | the replay rank, once enough came in | priorities of records that were overwritten are dropped and counted |
 | PULLS | subscriber | policy's first trainer | header: have version | PARAMETERS | nothing: it goes on with what it has | - | one outstanding per subscriber |
 | PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector of what acts, version, trained steps | none | nothing | - | newest wins, versions may be skipped |
 | REPORTS | rank | coordinator | JSON `Report`: counters, events, done, how long nothing has moved, who waits for what | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death, unless the rank's pulse shows that it computes |
 | COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit, relief, stacks | none | nothing | - | the next one says the same again |
 | PARTS | policy's first trainer | coordinator | bytes of an encoded tree, in chunks | none | nothing; what finds no slot is copied and waits; the next part waits until it has left | the coordinator taking the chunks | an incomplete checkpoint is never written |
 
-A sink is the role that a group's blocks of a policy go to (`Plan.sink_of`): one of the policy's trainers.
+A sink is the role that a group's blocks of a policy go to (`Plan.sink_of`): one of the policy's trainers, or, where it
+learns from replay, one of its replay ranks.
 
 Order: messages of one link arrive in order; links are independent.
 
 Ending: the coordinator sets `stop` in every command. Trainers finish the update under way, agree, send their part of
 the last checkpoint, and from then on discard blocks. Actors drop open fragments and say LAST on blocks and requests.
-Policy servers end when every actor said LAST or is dead; trainers likewise. A rank whose roles have ended reports
+Policy servers end when every actor said LAST or is dead; trainers likewise. A trainer that draws says LAST on draws and
+waits for no window; its replay ranks drop blocks and credit until every actor and the trainer said LAST, and then say it
+on windows. A rank whose roles have ended reports
 `done`; when all living ranks have and the checkpoint is written, the coordinator answers `exit`.
 """
 
