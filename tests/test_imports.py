@@ -31,7 +31,7 @@ WITHOUT_TORCH = [
     "srlhpc.ranks.actors",
     "srlhpc.launch.foreman",
     "srlhpc.runs.paths",
-    "srlhpc.slurm.allocation",
+    "srlhpc.slurm.placement",
     "srlhpc.launch.submission",
     "srlhpc.bench.streams",
     "srlhpc.bench.inference",

@@ -11,7 +11,8 @@ from srlhpc.errors import UserError
 from srlhpc.launch.preparation import prepare_plan
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.roles import ROLES
-from srlhpc.slurm.allocation import Allocation, allocate
+from srlhpc.slurm.allocation import Allocation
+from srlhpc.slurm.placement import allocate
 from srlhpc.slurm.sbatch import sbatch_text
 from srlhpc.specs.cluster import ClusterProfile, RoleResources
 from srlhpc.specs.experiment import ExperimentSpec

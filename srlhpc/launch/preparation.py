@@ -12,10 +12,11 @@ from srlhpc.launch.mpiexec import find_mpiexec, flavour
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
 from srlhpc.plan.roles import computing
-from srlhpc.slurm.allocation import Allocation, allocate
+from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.commands import slurm_is_here
 from srlhpc.slurm.node_order import in_node_order
 from srlhpc.slurm.partitions import read_nodes
+from srlhpc.slurm.placement import allocate
 from srlhpc.slurm.start_outlook import shortage
 from srlhpc.specs.cluster import ClusterProfile
 from srlhpc.specs.experiment import ExperimentSpec

@@ -16,7 +16,7 @@ from srlhpc.ranks.serial import run_serial
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.processes import kill_processes_of
 from srlhpc.runs.shared_memory import remove_leftovers
-from srlhpc.slurm.allocation import allocate
+from srlhpc.slurm.placement import allocate
 from srlhpc.specs.cluster import ClusterProfile
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.probe import probe_spaces
