@@ -10,12 +10,13 @@ from pydantic import PositiveInt
 from srlhpc.environment import Kind
 from srlhpc.policies.layers.images import Convolution, check_images
 from srlhpc.specs.action_values import ActionValueHead
-from srlhpc.specs.contracts import Offer, action_values
+from srlhpc.specs.contracts import Offer, action_values, actor_and_critics
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
 if TYPE_CHECKING:
-    from srlhpc.policies.contracts import ActionValuePolicy, ActorCriticPolicy
+    from srlhpc.policies.actor_and_critics import TorsoActor
+    from srlhpc.policies.contracts import ActionValuePolicy, ActorAndCritics, ActorCriticPolicy
 
 LAYERS = (Convolution(16, kernel=3, stride=1),)
 
@@ -30,7 +31,11 @@ class Settings(NetworkSettings):
         check_images("minatar_cnn", kind, LAYERS)
 
     def offers(self, kind: Kind) -> Mapping[str, Offer]:
-        return {**super().offers(kind), **action_values(kind)}
+        return {
+            **super().offers(kind),
+            **actor_and_critics(kind, has_memory=self.recurrent is not None),
+            **action_values(kind),
+        }
 
 
 def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCriticPolicy:
@@ -39,6 +44,22 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCrit
 
     settings.check(kind)
     return build_convolutional(kind, normalize, LAYERS, settings.features, settings)
+
+
+def build_actor(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> TorsoActor:
+    """What acts in the contract `actor_and_critics`, initialised from torch's default generator."""
+    from srlhpc.policies.convolutional import build_convolutional_actor
+
+    settings.check(kind)
+    return build_convolutional_actor(kind, normalize, LAYERS, settings.features, settings)
+
+
+def build_critics(settings: Settings, actor: TorsoActor, normalize: NormalizeSpec) -> ActorAndCritics:  # noqa: ARG001
+    """What is trained in the contract `actor_and_critics`."""
+    from srlhpc.policies.actor_and_critics import with_critics
+    from srlhpc.policies.convolutional import torso_of
+
+    return with_critics(actor, torso_of(actor.kind, actor.encoder, LAYERS, settings.features))
 
 
 def build_action_values(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from srlhpc.environment import ArraySpec, Continuous, Discrete, Kind
-from srlhpc.policies import impala_cnn, mlp, nature_cnn
+from srlhpc.policies import impala_cnn, minatar_cnn, mlp, nature_cnn
 from srlhpc.policies.actor_and_critics import TorsoActor
 from srlhpc.policies.contracts import ActorAndCritics
 from srlhpc.policies.policy import Policy, read_vector, vector_size, write_vector
@@ -18,7 +18,12 @@ from srlhpc.specs.contracts import ACTOR_AND_CRITICS
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.policies.making import NOTHING, image, kind, network_settings, observations, vector
 
-NETWORKS: dict[str, Any] = {"mlp": mlp, "nature_cnn": nature_cnn, "impala_cnn": impala_cnn}
+NETWORKS: dict[str, Any] = {
+    "mlp": mlp,
+    "nature_cnn": nature_cnn,
+    "impala_cnn": impala_cnn,
+    "minatar_cnn": minatar_cnn,
+}
 WALKER = kind(actions=Continuous(2))
 MIXED = kind({"screen": image(), "body": vector(3), "lives": ArraySpec((), "int64")}, Continuous(2))
 SERVED = {
@@ -26,6 +31,7 @@ SERVED = {
     "dict to mlp": ("mlp", MIXED),
     "nature": ("nature_cnn", kind({"screen": image()}, Continuous(3))),
     "impala": ("impala_cnn", MIXED),
+    "minatar": ("minatar_cnn", kind({"cells": image(4, 10)}, Continuous(3))),
 }
 ROWS = 5
 
