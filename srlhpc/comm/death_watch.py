@@ -73,6 +73,7 @@ class DeathWatch:
     def _look(self) -> None:
         while events := self._epoll.poll(0, _EVENTS):
             for descriptor, _ in events:
+                # Nobody writes after the greeting, so whatever there is to see is the end.
                 rank = self._rank_of[descriptor]
                 self._epoll.unregister(descriptor)
                 self._watched[rank].close()

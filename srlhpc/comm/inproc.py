@@ -82,6 +82,7 @@ class InProcessTransport(Transport):
         wires = {_name(link): wire for link, wire in self._wires.items()}
         saved = [(wires[name], kind, message) for name, kinds in state.items() for kind, messages in kinds.items()
                  for message in messages.values()]  # fmt: skip
+        # What has landed is numbered by inbox, what is under way by transport. Only the order within each counts.
         for wire, kind, message in sorted(saved, key=lambda one: int(one[2]["order"])):
             content = np.asarray(message["bytes"], np.uint8)
             if kind == "landed":
@@ -197,6 +198,7 @@ class _InProcessInbox(Inbox):
         """Copies the link's oldest message into the slot; false if the slot is still free afterwards."""
         sent = self._wires[place].under_way.popleft()
         slot.buffer[: sent.size_bytes] = sent.message.buffer[: sent.size_bytes]
+        # The content has been copied, so the sender may write into its slot again.
         sent.received()
         is_kept = self._arrivals.deliver(place, slot, is_last=bool(slot.header[Header.FLAGS] & Flags.LAST))
         if is_kept:
@@ -211,6 +213,7 @@ class _InProcessInbox(Inbox):
         """A message that was here when the state was saved can be taken (again)."""
         slot = self._slot_for(place)
         slot.buffer[: content.size] = content
+        # LAST occupies no slot, so it is never among what was saved here.
         self._landed[slot.slot] = (place, slot)
         self._arrivals.deliver(place, slot, is_last=False)
 

@@ -134,6 +134,7 @@ class ParameterSource:
         for buffer in self._buffers:
             if buffer is not self._newest and not buffer.readers:
                 return buffer
+        # At most one for each local reader, the newest, and the one that is written next.
         self._buffers.append(_Buffer(np.zeros(self._size, np.float32)))
         return self._buffers[-1]
 

@@ -81,6 +81,7 @@ class GroupReducer:
             assert work is not None
             while not work.is_completed():
                 yield
+            # Over, so this does not block: it raises what went wrong, and on CUDA orders the sum before what follows.
             work.wait()
         except RuntimeError as error:
             raise ClusterError(f"a sum over {self.trainers} trainers failed; one of them is gone: {error}") from error

@@ -133,6 +133,7 @@ def _version(reply: Any) -> Any:
 def block_layout(shapes: PolicyShapes, records: int, num_environments: int, agents: int, chunks: int = 1) -> Layout:
     """A block of fragments of `records` records, in `chunks` chunks, for `agents` trained agents of each
     environment."""
+    # The state before the first chunk is the fragment's.
     sizes = {Axis.ENVIRONMENT: num_environments, Axis.AGENT: agents, Axis.CHUNK: chunks - 1}
 
     def fields() -> Iterator[Field]:

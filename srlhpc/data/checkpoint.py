@@ -59,8 +59,10 @@ def write_checkpoint(path: Path, tree: Tree, score: float | None = None, rule: R
         image: bytes = file.id.get_file_image()
     described = {
         "format_version": FORMAT_VERSION,
+        # JSON has no NaN.
         "score": None if score is None or math.isnan(score) else float(score),
         "rule": rule,
+        # The image begins behind the user block.
         "bytes": HEADER_BYTES + len(image),
     }
     digest = _digest(described)

@@ -159,6 +159,7 @@ def _loaded(dataset: h5py.Dataset, kind: str) -> Leaf:
 
 def _encoded(key: str) -> str:
     """A key as a name that HDF5 allows: not empty, not `.`, without `/` and NUL."""
+    # The percent sign first, since the others bring in new ones; so it comes last on the way back.
     name = key.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
     return {"": "%", ".": "%2E"}.get(name, name)
 

@@ -75,6 +75,7 @@ class Reserve:
             try:
                 # Zeros may take no room on disks that compress.
                 self.path.write_bytes(os.urandom(RESERVE_BYTES))
+            # A part of it would be taken for all of it the next time.
             except OSError:
                 self.path.unlink(missing_ok=True)
 

@@ -56,6 +56,7 @@ def bound(environment: Mapping[str, str], chosen: Sequence[str]) -> dict[str, st
     """The environment of a rank that is to see these GPUs and no others; none if the list is empty."""
     kept = {key: value for key, value in environment.items() if key not in _ALL}
     if not chosen:
+        # Empty and not left out: without a variable a process sees all GPUs of the node.
         return kept | {CUDA: "", HIP: ""}
     variable = _granting(environment) or CUDA
     if environment.get(ROCR, "") not in ("", environment.get(variable)):

@@ -70,6 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     if sys.platform == "linux":
         # So that nothing stays after a kill of the launcher.
         die_with_parent()
+    # Ctrl-C reaches all processes of a terminal; the foreman takes it, and asks the coordinator for an orderly end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder, number, *how = arguments
     stands_by = how == [STANDBY]
@@ -110,6 +111,7 @@ def main(arguments: Sequence[str]) -> int:
         abort(1)
     except BaseException as error:
         _write_failure(here, attempt, error)
+        # MPI is not finalised afterwards: it would wait for ranks that know nothing of this.
         for role in roles:
             role.close_environments()
         os._exit(1)

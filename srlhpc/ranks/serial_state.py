@@ -70,6 +70,7 @@ class SerialState:
         if restored is not None and not self._fits(states):
             log.warning("the checkpoint's environments, groups or batches do not fit this run: it starts new episodes")
             states = {}
+        # Links first: a role that held a message when it was saved takes it from its inbox again.
         self.transport.load_state(states.get(LINKS, {}))
         for role in (*self.roles, coordinator):
             if role.label in states:
@@ -98,6 +99,7 @@ def arrangement(plan: Plan) -> str:
     specs = {name: plan.spec.policies[name] for name in plan.trained_policies}
     batches = {name: spec.batch.model_dump(mode="json") for name, spec in specs.items()}
     replays = {name: spec.replay.model_dump(mode="json") for name, spec in specs.items() if spec.replay is not None}
+    # Nothing stands for no replay, so that checkpoints from before there was any still fit.
     return _digest([environments_digest(plan), batches, *([replays] if replays else [])])
 
 

@@ -54,6 +54,7 @@ class Serving:
 
     def policy_server(self, role: RolePlan) -> PolicyServer:
         plan = self._plan
+        # Beside a trainer its own number of threads stands.
         if not any(r.name == "trainer" for r in plan.ranks[role.rank].roles):
             torch.set_num_threads(plan.spec.policy_servers.threads)
         device = device_of(plan, plan.spec.policy_servers.device)
@@ -67,6 +68,7 @@ class Serving:
     def _served(self, role: RolePlan, name: str, device: torch.device) -> ServedPolicy | None:
         plan = self._plan
         policy = build_policy(plan, name).to(device)
+        # Also where there is nothing to serve: ranks of the node that subscribe share memory, which all must open.
         subscription = self._subscription(name, role, vector_size(policy))
         ends = self._wiring.serving_ends(role, name)
         if ends is None:

@@ -61,6 +61,7 @@ class Trainers:
             role.address: self._transport.outbox(
                 plan.link(Stream.PARAMETERS, trainer, role, 0, name),
                 parameter_layout(size),
+                # A subscriber pulls again only when it has the answer.
                 slots=1,
                 synchronous=False,
             )
@@ -161,6 +162,7 @@ class Trainers:
 
     def _settings(self, name: str) -> TrainerSettings:
         plan, spec = self._plan, self._plan.spec
+        # The steps and updates of the first trained policy are the run's.
         leads = name == plan.trained_policies[0]
         every = spec.checkpoint.every_updates or (SERIAL_CHECKPOINT_UPDATES if plan.serial else None)
         return TrainerSettings(

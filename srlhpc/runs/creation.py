@@ -27,6 +27,7 @@ _LONGEST_FILE = 255
 
 def new_id(seconds: float, entropy: int) -> str:
     """A run id of ten letters and digits: 1/256 seconds since 1970, so that ids sort by time, and ten random bits."""
+    # Forty bits of time, which last until 2106, before ten random ones: ten letters of five bits.
     value = (int(seconds * 256) << 10) | (entropy & 0x3FF)
     return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(45, -1, -5))
 

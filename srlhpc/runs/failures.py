@@ -120,6 +120,7 @@ def failures(attempt: AttemptPaths, ends: Mapping[int, RankEnd] | None = None) -
     ended = (read_ends(attempt) if ends is None else ends).values()
     foreign = None if found else foreign_launcher(attempt, ended)
     for end in ended:
+        # What the rank has written itself says more than its exit status.
         if not end.is_clean and end.rank not in found:
             label = labels.get(end.rank, "rank")
             message, advice = (

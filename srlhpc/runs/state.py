@@ -150,6 +150,8 @@ def _ending(
     holder = read_lease(paths.lease)
     started = read_json(attempt.attempt) if attempt else None
     waits = any((found := jobs.queued(job)) and found.is_active for job in ids)
+    # Slurm knows more where the last attempt was a job's, or the next one will be. A holder without a job has resumed
+    # the run on this machine.
     if ids and (waits or started is None or started.get("job")) and not (holder and holder.job is None):
         end = (read_json(attempt.end) or read_json(attempt.outcome)) if attempt else None
         renewed = time.time() - (age(paths.lease) or 0.0) if holder else 0.0

@@ -11,6 +11,7 @@ from srlhpc.slurm.commands import NoSlurm, SlurmRefused, run_slurm
 from srlhpc.slurm.states import RUNNING, state_of
 from srlhpc.slurm.time_limit import slurm_minutes
 
+# Job and component, state, reason, time left, nodes, start.
 _FIELDS = "%i|%T|%r|%L|%N|%S"
 _ACCOUNT = "JobID,State,ExitCode,Reason,NodeList"
 _NO_WORDS = ("", "None", "N/A", "None assigned", "(null)", "Unknown")
@@ -44,6 +45,7 @@ class JobState:
     def is_held(self) -> bool:
         """Whether it waits until somebody releases it."""
         row = state_of(self.state)
+        # A job that is requeued and held has the state of one that waits; only its reason shows it.
         return row.is_held or (row.waits and ("Held" in self.reason or "held" in self.reason))
 
     @property
@@ -144,6 +146,7 @@ def _together(before: JobState | None, now: JobState, *, leads: bool) -> JobStat
     """Two components of a het job: the first one's state, the reason of any, the later start of both."""
     if before is None:
         return now
+    # Dates are ISO 8601, so they sort as text, and none comes before any.
     first, other = (now, before) if leads else (before, now)
     return replace(first, reason=first.reason or other.reason, start=max(first.start, other.start))
 
@@ -189,6 +192,7 @@ def accounted_jobs(ids: Sequence[str]) -> dict[str, JobState]:
     if not ids:
         return {}
     try:
+        # -X: jobs without their steps.
         output = run_slurm(["sacct", "-n", "-P", "-X", "-j", ",".join(ids), "-o", _ACCOUNT], timeout=10.0).stdout
     except NoSlurm:
         raise

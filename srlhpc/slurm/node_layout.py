@@ -74,6 +74,7 @@ def _spread(group: Sequence[PlacedRank], nodes: int) -> _Node:
 
 
 def fits(group: Sequence[PlacedRank], nodes: int, cluster: ClusterProfile) -> bool:
+    """Whether so many nodes hold the ranks, as far as the profile knows the nodes of the partition."""
     most = {entry.role: entry.wants.ranks_per_node for entry in group}
     is_crowded = any(
         count > (most[role] or count)
@@ -98,6 +99,11 @@ def _numbers_of_nodes(group: Sequence[PlacedRank], cluster: ClusterProfile) -> r
 
 
 def lay_out(group: Sequence[PlacedRank], cluster: ClusterProfile) -> Component:
+    """The component of ranks on one type of node, on the fewest nodes that hold them unless the profile sets a number.
+
+    Raises:
+        UserError: no number of nodes will do, or only some of the ranks have their memory set.
+    """
     _check_memory(group)
     wanted = nodes_set(group)
     role = group[-1].role
@@ -108,8 +114,10 @@ def lay_out(group: Sequence[PlacedRank], cluster: ClusterProfile) -> Component:
     nodes = next((count for count in candidates if fits(group, count, cluster)), None)
     if nodes is None:
         raise UserError(_too_full(group, cluster, wanted))
+    # Partition, account and other options of whole nodes are equal within a group.
     node, wants, facts = _spread(group, nodes), group[0].wants, cluster.facts(group[0].wants.partition)
     cpus = node.cpus_per_task * len(group)
+    # Whole nodes are paid for, with the CPUs that no task uses.
     if wants.exclusive and facts.cpus_per_node:
         cpus = facts.cpus_per_node * nodes
     gpu_type = next((entry.wants.gpu_type for entry in group if entry.gpus), None)
@@ -134,11 +142,13 @@ def _options(wants: RoleResources, node: _Node, gpu_type: str | None, cluster: C
         "constraint": wants.constraint,
         "nodes": len(node.tasks),
         "ntasks": sum(node.tasks),
+        # Beside ntasks, Slurm takes this as the most that a node may have. The first node is never less full.
         "ntasks-per-node": node.tasks[0],
         "cpus-per-task": node.cpus_per_task,
         "gpus-per-node": (f"{gpu_type}:" if gpu_type else "") + str(node.gpus) if node.gpus else None,
         "mem": f"{node.memory_mb}M" if node.memory_mb else None,
         "exclusive": True if wants.exclusive else None,
+        # Last, so that what the profile names outright wins.
         **cluster.sbatch,
     }
     return {name: value for name, value in options.items() if value is not None}

@@ -41,6 +41,7 @@ class NodeState:
 
     @property
     def is_up(self) -> bool:
+        # Marks: * does not answer, ~ is powered down, # powers up, $ is under maintenance, @ is to reboot.
         return self.state.startswith(_UP) and not self.state.endswith(("*", "~", "#", "$", "@"))
 
 
@@ -63,6 +64,7 @@ def parse_nodes(text: str) -> list[NodeState]:
         for name, width in _FIELDS.items():
             values[name] = line[start : start + width].strip()
             start += width
+        # Allocated, idle, other, total.
         _, idle, _, total = (int(part) for part in values["CPUsState"].split("/"))
         found.append(
             NodeState(

@@ -65,6 +65,7 @@ def _components(groups: Sequence[list[PlacedRank]], cluster: ClusterProfile) -> 
 def _whole(group: list[PlacedRank], cluster: ClusterProfile) -> Component | None:
     """All ranks of a type of node as one component, if that is possible."""
     try:
+        # No refusal yet: two components may still do where one cannot.
         return lay_out(group, cluster)
     except UserError:
         return None

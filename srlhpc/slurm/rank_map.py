@@ -39,6 +39,7 @@ class _Row:
             ranks=range(self.ranks.start, other.ranks.stop),
             nodes=range(self.nodes.start, other.nodes.stop),
             last=other.last,
+            # Ranks of one node add up; nodes alike have equally many each.
             ranks_per_node=self.ranks_per_node + other.ranks_per_node * (self.nodes == other.nodes),
         )
 

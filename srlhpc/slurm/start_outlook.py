@@ -26,6 +26,7 @@ def shortage(allocation: Allocation, nodes: Sequence[NodeState]) -> str | None:
     """
     components = allocation.components
     sizes = range(2, len(components) + 1) if len(components) <= _MOST_COMPONENTS else [len(components)]
+    # Hall: all components find nodes of their own exactly if those of every choice have enough nodes together.
     for chosen in (chosen for size in sizes for chosen in itertools.combinations(components, size)):
         able = {name for component in chosen for name in _able(component, nodes, _has)}
         needed = sum(component.nodes for component in chosen)

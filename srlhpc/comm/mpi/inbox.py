@@ -41,6 +41,7 @@ class PostedReceives:
         """Posts the receive of a slot that is not posted."""
         assert slot not in self._active, "released twice"
         if not self._is_closed:
+            # A receive that completes without any data leaves this as it is.
             self._headers[slot][_FLAGS] = LOST
             try:
                 self._persistent[slot].Start()
@@ -138,6 +139,7 @@ class MpiRowInbox(Inbox):
         return self._arrivals.take()
 
     def release(self, message: Message) -> None:
+        # Nothing follows LAST, so a receive that was posted now would have to be cancelled.
         if self._arrivals.is_open(message.slot):
             self._receives.start(message.slot)
 

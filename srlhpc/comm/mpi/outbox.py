@@ -81,6 +81,7 @@ class MpiOutbox(Outbox):
         while self._under_way and (slots := self._completed()):
             for slot in slots:
                 self._under_way.remove(slot)
+                # LAST is sent once: its slot never becomes free.
                 if slot < len(self._persistent):
                     self._free.append(slot)
             freed = True

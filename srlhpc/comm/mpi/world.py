@@ -88,6 +88,7 @@ class MpiWorld:
         other = int(np.flatnonzero(differs.any(axis=1))[0])
         names = [name for name, bad in zip(facts, differs[other], strict=True) if bad]
         text = "; ".join(f"{name} {facts[name]}" for name in names) + f" on rank {self.rank} ({socket.gethostname()})"
+        # All ranks have found the same `other`, so all take part in the same two broadcasts.
         both = [self.text_of(rank, text, timeout_seconds) for rank in (0, other)]
         raise DifferenceError(
             f"ranks differ in {', '.join(names)}: {both[0]}, but {both[1]}. All must start from the same spec and the "
@@ -120,13 +121,16 @@ def join_world(
     init_mpi()
     size = MPI.COMM_WORLD.Get_size()
     if size != expected_size:
+        # Nobody else is there to open the files by their names.
         if size == 1:
             unlink_shared_memory()
         raise WorldSizeError(_wrong_size(size, expected_size, MPI.Get_library_version()))
     number = MPI.COMM_WORLD.Get_rank() if rank is None else rank
     own = number.to_bytes(_RANK_BYTES, "big") + _digest(host or socket.gethostname())
     everyone = all_gather(MPI.COMM_WORLD, np.frombuffer(own, np.uint8), timeout_seconds)
+    # Everyone has answered, so every rank of this node has mapped the files by now.
     unlink_shared_memory()
+    # Each row begins with its rank, highest byte first: sorting bytes sorts by rank.
     names = [row[_RANK_BYTES:] for row in sorted(row.tobytes() for row in everyone)]
     nodes = tuple(names.index(name) for name in names)
     # A communicator of its own even where the numbering is the same: MPI refuses to be finalised while the world's has
@@ -205,6 +209,7 @@ def leave_without_the_dead(world: MpiWorld, seconds: float, code: int = 0) -> No
     deadline = time.monotonic() + seconds
     with contextlib.suppress(MPI.Exception):
         while time.monotonic() < deadline:
+            # Any call will do: MPI moves what is under way only inside one.
             world.comm.Iprobe()
             time.sleep(1e-3)
     _exit(code)
@@ -245,6 +250,7 @@ class MpiTransport(Transport):
         self._watch = watch
         self._comm = comm
         self._rank_of = dict(rank_of)
+        # The standard promises tags up to 32767, also where nobody answers.
         self._tags = _Tags(rank_of, int(comm.Get_attr(MPI.TAG_UB) or 32767))
         self._ends: list[Outbox | Inbox] = []
 
@@ -286,6 +292,7 @@ class _Tags:
         self._largest = largest
         self._place: dict[int, int] = {}
         roles: dict[int, int] = {}
+        # Sorted, so that both ends of a link number the roles of a rank alike.
         for address in sorted(rank_of):
             self._place[address] = roles.get(rank_of[address], 0)
             roles[rank_of[address]] = self._place[address] + 1
@@ -294,6 +301,7 @@ class _Tags:
     def tag(self, link: Link) -> int:
         """The MPI tag of a link; both ends compute the same."""
         assert max(Stream) < RENDEZVOUS_TAG
+        # One number of three digits, the stream the lowest: tags of two links to a rank never meet.
         tag = (link.index * self._width + self._place[link.destination]) * _STREAM_LIMIT + link.stream
         if tag > self._largest:
             raise UserError(

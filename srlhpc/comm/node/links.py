@@ -86,6 +86,7 @@ def _offered(world: MpiWorld, members: Sequence[int], size_bytes: int, limit: fl
     token = np.frombuffer(memory[:_TOKEN_BYTES] if memory else bytes(_TOKEN_BYTES), np.uint8)
     _tell(world, members[1:], np.concatenate([place.view(np.uint8), token]), limit)
     all_have_it = memory is not None
+    # All are heard, also after one has refused: a message that nobody receives would stay in MPI.
     for rank in members[1:]:
         all_have_it &= bool(_hear(world, rank, 1, limit)[0])
     if memory is None:
@@ -99,6 +100,7 @@ def _offered(world: MpiWorld, members: Sequence[int], size_bytes: int, limit: fl
 def _taken(world: MpiWorld, members: Sequence[int], size_bytes: int, limit: float) -> mmap.mmap | None:
     """Another rank opens the memory, and says whether it has."""
     facts = _hear(world, members[0], 16 + _TOKEN_BYTES, limit)
+    # Two int64 numbers before the token.
     process, descriptor = facts[:16].view(np.int64)
     memory = _opened(f"/proc/{process}/fd/{descriptor}", size_bytes, facts[16:].tobytes())
     _tell(world, members[:1], np.array([memory is not None], np.uint8), limit)

@@ -214,6 +214,7 @@ class SharedSubscription(ParameterSubscription):
         return True
 
     def _read(self) -> bool:
+        # A boolean as index. A vector of the time as leader is neither of the two, and then either will do.
         spare = self._own[self._vector is self._own[0]]
         stamp = self._memory.read(self.version, spare)
         if stamp is None:

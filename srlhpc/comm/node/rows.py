@@ -132,6 +132,7 @@ class SharedOutbox(Outbox):
 
     def _announce(self, buffer: int) -> None:
         sent = self._sent
+        # The entry first: whoever sees the new head may read it at once.
         self._said[1 + sent % self._ring] = buffer
         if self._fence is not None:
             self._fence()
@@ -202,6 +203,7 @@ class SharedRowInbox(Inbox):
             self._fence()
         number = self._landed[place]
         buffer = self._senders[place][1 + number % self._ring]
+        # Raised when the message lands, not when it is released: its buffer is the receiver's row meanwhile.
         self._landed[place] = self._tails[place][0] = number + 1
         self._awaited[place] = _NONE
         if buffer != _LAST:

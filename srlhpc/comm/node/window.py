@@ -47,10 +47,12 @@ def share_on_node(world: MpiWorld, subscribers: Sequence[int], size: int, *, tag
         return None
     size_bytes = NodeMemory.size_bytes(len(members), size)
     place = comm.Get_rank()
+    # All of it at the first member, so that it is one piece however MPI aligns the others' parts.
     window = MPI.Win.Allocate_shared(size_bytes if place == 0 else 0, 1, comm=comm)
     buffer = np.frombuffer(window.Shared_query(0)[0].cast("B"), np.uint8)[:size_bytes]
     if place == 0:
         buffer[:] = 0
+    # Sync, barrier, sync: the zeros are visible to all before anyone may write.
     window.Lock_all()
     window.Sync()
     comm.Barrier()

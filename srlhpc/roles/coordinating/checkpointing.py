@@ -125,6 +125,7 @@ class Checkpointing:
     def _begin(self) -> None:
         meta = self._meta()
         policies = {policy: tree for policy, (_, tree) in self._parts.items()}
+        # All are equal, see `_are_whole`.
         self._writing = max(number for number, _ in self._parts.values())
         # The first policy's numbers are the run's.
         counters = policies[next(iter(self._receivers))]["counters"]

@@ -155,6 +155,7 @@ class Coordinator(Role):
                 self._ask_for_checkpoint()
         for evaluation in report["evaluations"]:
             self._progress.add_evaluation(evaluation)
+        # At once, so that the answer to this very report has the decision.
         self._decide(self._clock())
 
     def _answer(self, rank: int) -> None:
@@ -238,6 +239,7 @@ class Coordinator(Role):
         self._status.warnings.append(text)
         if record.is_essential:
             self._fail(text, failure.kind)
+        # What a rank raises itself would come again elsewhere: the run fails, but in order, with a last checkpoint.
         elif failure.kind not in ("killed", "silence") and self._outcome is None:
             self._outcome = StepOutcome("failed", failure.kind, text)
         elif record.one_must_live and not self._ending.has_begun and self._is_last(record):

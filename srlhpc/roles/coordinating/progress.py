@@ -118,6 +118,7 @@ class Progress:
     def steps_per_second(self, now: float) -> float:
         """Trained steps per second of wall time over the last ten seconds."""
         self._rate.append((now, self.steps))
+        # Two points stay, however long ago the older one is: they are a rate.
         while len(self._rate) > 2 and now - self._rate[0][0] > _RATE_WINDOW_SECONDS:
             self._rate.popleft()
         (then, before) = self._rate[0]
