@@ -4,7 +4,8 @@
     python benchmarks/replay_rivals.py --seconds 2 --repeats 5
 
 Everybody keeps the same number of transitions and draws as many at once, in a process of its own, one after the other.
-A store of ours gives eleven further fields of each record beside those that the others have.
+A store of ours gives eleven further fields of each record beside those that the others have. TorchRL's sum tree is
+compiled for one version of torch: with another, as `make bench-rivals` may install, its draws by priority fail.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +24,8 @@ HERE = Path(__file__).parent
 RIVALS = ("cpprb", "torchrl")
 
 
-def measure_rival(python: Path, buffer: str, draw: str, size: int, arguments: argparse.Namespace) -> Reference:
-    """Draws per second and CPU-seconds per million draws of one buffer."""
+def measure_rival(python: Path, buffer: str, draw: str, size: int, arguments: argparse.Namespace) -> Reference | None:
+    """Draws per second and CPU-seconds per million draws of one buffer; None if it fails, which is said."""
     options = {
         "size": size,
         "windows": arguments.windows,
@@ -33,7 +35,12 @@ def measure_rival(python: Path, buffer: str, draw: str, size: int, arguments: ar
     }
     command = [str(python), str(HERE / "rivals/replay_buffers.py"), buffer, draw]
     command += [f"--{name}={value}" for name, value in options.items()]
-    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    if process.returncode:
+        print(f"{buffer}, {draw}: {process.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    # TorchRL logs to standard output.
+    found = json.loads(process.stdout.strip().splitlines()[-1])
     draws = [repeat["count"] * arguments.windows for repeat in found]
     return Reference(
         Spread.of([count / repeat["wall"] for count, repeat in zip(draws, found, strict=True)]),
@@ -62,7 +69,8 @@ def main() -> None:
         )
         for row, draw in zip(own, ("uniform", "prioritized"), strict=True):
             others = {name: measure_rival(python, name, draw, size, arguments) for name in RIVALS}
-            rows.append(replace(row, reference={**row.reference, **others}))
+            measured = {name: other for name, other in others.items() if other is not None}
+            rows.append(replace(row, reference={**row.reference, **measured}))
     print("\n".join(table(rows)))
 
 
