@@ -96,8 +96,8 @@ class ActionValueNetwork(ActionValuePolicy):
 
     @torch.no_grad()
     def warm_up(self, observations: Mapping[str, Tensor], state: State, first: Tensor) -> dict[str, Tensor]:
-        if self.memory is None:
-            return {}
+        if self.memory is None or len(first) == 0:
+            return dict(state)
         features = self.torso(self.encoder(observations)).reshape(*first.shape, -1)
         after = dict(state)
         for t in range(len(first)):

@@ -28,7 +28,7 @@ from srlhpc.rl.td import priorities
 from srlhpc.specs.schedule import value_at
 
 _TARGET = "target"
-_SUMS = ("loss", "q_mean", "target_mean", "td_error_mean")
+_SUMS = ("loss", "q_mean", "q_target_mean", "td_error")
 """Metrics that are means over the valid trained records of all trainers."""
 
 
