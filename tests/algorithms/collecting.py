@@ -11,7 +11,7 @@ from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch, Context, Reducer, Update
 from srlhpc.environment import Environment, Kind, KindStep
-from srlhpc.policies.policy import Policy
+from srlhpc.policies.policy import NO_EXPLORATION, Exploration, Policy
 
 
 class OwnSum:
@@ -95,8 +95,17 @@ class Collector:
     """Plays an environment of one kind with a policy and cuts what happens into batches of fragments."""
 
     def __init__(
-        self, environment: Environment, policy: Policy, *, steps: int, seed: int, burn_in: int = 0, chunks: int = 1
+        self,
+        environment: Environment,
+        policy: Policy,
+        *,
+        steps: int,
+        seed: int,
+        burn_in: int = 0,
+        chunks: int = 1,
+        exploration: Exploration = NO_EXPLORATION,
     ) -> None:
+        self._exploration = exploration
         (self._kind,) = environment.spaces.kinds
         self._environment = environment
         self._policy = policy
@@ -150,6 +159,7 @@ class Collector:
             record["first"],
             action_masks=record.get("action_masks"),
             generator=self._generator,
+            exploration=self._exploration,
         )
         self._states.append(self._state)
         self._state = acted.state
