@@ -111,7 +111,7 @@ def _end_running(job: str) -> None:
         # To the foreman alone: a plain scancel leaves only KillWait for the checkpoint.
         run_slurm(["scancel", "--batch", "--signal=TERM", job])
     except SlurmRefused:
-        # Also said where only some components of a heterogeneous job are left, though the foreman got the signal.
+        # Also refused where only some components of a heterogeneous job are left, though the foreman got the signal.
         state = queued_jobs([job]).get(job)
         if state is not None and state.waits:
             run_slurm(["scancel", job])

@@ -95,7 +95,7 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
 
 
 def _code_of(error: OSError) -> int:
-    """The exit code for files that cannot be read or written, said in a line.
+    """The exit code for files that cannot be read or written, in one line.
 
     Raises:
         OSError: it is of another kind.

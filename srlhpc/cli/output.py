@@ -1,7 +1,7 @@
 """Standard output and error of the command line, closed or full as they may be.
 
-Nothing can be told to a standard error that takes nothing, so what is written there is dropped. A standard output that
-takes nothing ends the command with a message, since its result is lost.
+Nothing can be reported on a standard error that takes nothing, so what is written there is dropped. A standard output
+that takes nothing ends the command with a message, since its result is lost.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def drop_output() -> None:
 
 
 def _open_to_nowhere(number: int, mode: int) -> None:
-    """A closed descriptor would be that of the next file that is opened, and what is said would go into it."""
+    """A closed descriptor would be that of the next file that is opened, and what is printed would go into it."""
     try:
         os.fstat(number)
     except OSError:

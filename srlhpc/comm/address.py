@@ -30,6 +30,7 @@ def facing(host: str) -> str:
         try:
             family, _, _, _, place = socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM)[0]
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                # UDP: this only looks up the route.
                 probe.connect(place)
                 return str(probe.getsockname()[0])
         except OSError as error:

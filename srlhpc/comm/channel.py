@@ -39,7 +39,7 @@ class Header(IntEnum):
 
 
 class Flags(IntFlag):
-    """What a header says about its message."""
+    """Properties of a message, in its header."""
 
     NONE = 0
     LAST = 1
@@ -117,7 +117,7 @@ class Inbox(ABC):
     @property
     @abstractmethod
     def is_finished(self) -> bool:
-        """Whether every sender said LAST or is dead, and everything received has been taken."""
+        """Whether every sender has sent LAST or is dead, and everything received has been taken."""
 
     @abstractmethod
     def close(self) -> None:

@@ -91,7 +91,7 @@ class Door:
 
     def __init__(self, host: str, expected: Collection[int]) -> None:
         self.secret = secrets.token_bytes(SECRET_BYTES)
-        """What they must know; told to them over MPI."""
+        """What they must know; sent to them over MPI."""
         descriptor, port = listen(host, _BACKLOG)
         self._listener = socket.socket(fileno=descriptor)
         self._listener.setblocking(False)

@@ -25,6 +25,7 @@ def node_fence() -> Fence:
     # Imported here: who only reads and writes, as tests and serial runs do, needs no MPI library.
     from srlhpc.comm.mpi.library import MPI
 
+    # Without memory and without other ranks: only its barrier is wanted.
     window = MPI.Win.Create(None, comm=MPI.COMM_SELF)
     window.Lock_all()
     return window.Sync

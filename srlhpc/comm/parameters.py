@@ -1,8 +1,8 @@
 """How the weights of a policy reach those who act with it: pull, newest wins.
 
-A subscriber says which version it has; the source (at the policy's first trainer) answers when it has a newer one and
-parks the pull until then. So nothing is sent that was not asked for, a slow subscriber skips versions, and a subscriber
-that is known to be dead is never sent to.
+A subscriber sends the version that it has; the source (at the policy's first trainer) answers when it has a newer one
+and parks the pull until then. So nothing is sent that was not asked for, a slow subscriber skips versions, and one that
+is known to be dead is never sent to.
 """
 
 from __future__ import annotations

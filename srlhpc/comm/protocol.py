@@ -1,4 +1,4 @@
-"""The whole protocol: who says what to whom, what the sender waits for, and what unblocks it.
+"""The whole protocol: who sends what to whom, what the sender waits for, and what unblocks it.
 
 | message | from | to | payload | reply | the sender waits for | unblocked by | lost or late |
 |---|---|---|---|---|---|---|---|
@@ -12,7 +12,7 @@
 | PULLS | subscriber | policy's first trainer | header: have version | PARAMETERS | nothing: it goes on with what it has | - | one outstanding per subscriber |
 | PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector of what acts, version, trained steps | none | nothing | - | newest wins, versions may be skipped |
 | REPORTS | rank | coordinator | JSON `Report`: counters, events, done, how long nothing has moved, who waits for what | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death, unless the rank's pulse shows that it computes |
-| COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit, relief, stacks | none | nothing | - | the next one says the same again |
+| COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit, relief, stacks | none | nothing | - | the next one repeats it |
 | PARTS | policy's first trainer | coordinator | bytes of an encoded tree, in chunks | none | nothing; what finds no slot is copied and waits; the next part waits until it has left | the coordinator taking the chunks | an incomplete checkpoint is never written |
 
 A sink is the role that a group's blocks of a policy go to (`Plan.sink_of`): one of the policy's trainers, or, where it
@@ -21,10 +21,10 @@ learns from replay, one of its replay ranks.
 Order: messages of one link arrive in order; links are independent.
 
 Ending: the coordinator sets `stop` in every command. Trainers finish the update under way, agree, send their part of
-the last checkpoint, and from then on discard blocks. Actors drop open fragments and say LAST on blocks and requests.
-Policy servers end when every actor said LAST or is dead; trainers likewise. A trainer that draws says LAST on draws and
-waits for no window; its replay ranks drop blocks and credit until every actor and the trainer said LAST, and then say it
-on windows. A rank whose roles have ended reports
+the last checkpoint, and from then on discard blocks. Actors drop open fragments and send LAST on blocks and requests.
+Policy servers end when every actor has sent LAST or is dead; trainers likewise. A trainer that draws sends LAST on draws
+and waits for no window; its replay ranks drop blocks and credit until every actor and the trainer have sent LAST, and
+then send it on windows. A rank whose roles have ended reports
 `done`; when all living ranks have and the checkpoint is written, the coordinator answers `exit`.
 """
 
@@ -73,7 +73,7 @@ class ChunkHeader(IntEnum):
 
 @dataclass
 class Report:
-    """What a rank tells the coordinator; counters are totals of this attempt, events are new since the last."""
+    """What a rank reports to the coordinator; counters are totals of this attempt, events are new since the last."""
 
     rank: int
     host: str
@@ -105,7 +105,7 @@ class Command:
     """Ranks that count as dead."""
     exit: bool = False
     relief: int = 0
-    """How often trainers were told to let groups start beyond the limits, since nothing moved."""
+    """How often trainers were asked to let groups start beyond the limits, since nothing moved."""
     stacks: bool = False
     """Whether the rank shall write the stacks of its threads into its log."""
 

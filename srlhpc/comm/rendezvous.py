@@ -22,8 +22,8 @@ def is_one_node(world: MpiWorld, ranks: Sequence[int]) -> bool:
 def listening_host(world: MpiWorld, ranks: Sequence[int], timeout_seconds: float = 600.0) -> str:
     """The number of the interface that the others reach, the only one to listen at; called on the first of the ranks.
 
-    Loopback if all are on one node, else the interface that faces another node of theirs, whose name is told by its
-    first rank (`introduce`).
+    Loopback if all are on one node, else the interface that faces another node of theirs, whose name its
+    first rank sends (`introduce`).
 
     Raises:
         ClusterError: that rank does not come in time, or names cannot be resolved.
@@ -57,7 +57,7 @@ def _guest(world: MpiWorld, ranks: Sequence[int]) -> int:
 def exchange_address(
     world: MpiWorld, ranks: Sequence[int], own: Address | None, timeout_seconds: float = 600.0
 ) -> Address:
-    """The first of the ranks tells the others its address; everyone returns it.
+    """The first of the ranks sends the others its address; everyone returns it.
 
     Args:
         world: all ranks.
@@ -66,7 +66,7 @@ def exchange_address(
         timeout_seconds: how long to wait; the slowest may still be importing torch.
 
     Raises:
-        ClusterError: the first rank does not say it, or the others do not listen, in time.
+        ClusterError: the first rank does not send it, or the others do not listen, in time.
     """
     content = np.zeros(8 + _NAME_BYTES, np.uint8)
     if world.rank == ranks[0]:

@@ -79,6 +79,7 @@ class _MergedInbox(Inbox):
         self._taken: dict[int, tuple[Inbox, Message]] = {}
 
     def poll(self) -> bool:
+        # All are polled: `any` of a generator would leave out those behind the first.
         arrived = [part.poll() for part, _ in self._parts]
         return any(arrived)
 

@@ -31,12 +31,14 @@ def write_atomically(path: Path, *content: bytes, sync: bool = False) -> None:
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
+        # Beside the file, so on the same file system: only there is a rename atomic.
         os.replace(aside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             aside.unlink()
         raise
     if sync:
+        # The name is in the folder, which has to reach the disk by itself.
         _sync_folder(path.parent)
 
 

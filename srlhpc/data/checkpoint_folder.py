@@ -81,7 +81,7 @@ class CheckpointFolder:
     def _save_spare(
         self, spare: Path, tree: Tree, updates: int, score: float | None, rule: Rule, error: OSError
     ) -> Path:
-        """Keeps one file there; an error there, too, is told by the first one."""
+        """Keeps one file there; an error there, too, is reported with the first one."""
         try:
             spare.mkdir(parents=True, exist_ok=True)
             path = self._save(spare, tree, updates, score, rule)

@@ -35,5 +35,6 @@ def checkpoint_files(*folders: Path, patience: float = FORGIVEN_SECONDS) -> list
     Raises:
         FileSystemLostError: the file system fails for too long.
     """
+    # Later entries replace earlier ones, so the first folder comes last.
     found = {path.name: path for folder in reversed(folders) for path in matching(folder, _ANY, seconds=patience)}
     return sorted((path for name, path in found.items() if _NAME.fullmatch(name)), key=updates_of)

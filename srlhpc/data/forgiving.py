@@ -3,7 +3,8 @@
 A file server that restarts, a handle that went stale because another host replaced the file, a network that was away:
 each makes `exists`, `stat`, a listing or a read fail once or for seconds. Whoever looks again and again counts such a
 look as nothing new (`Forgiving`); whoever must know now tries again (`patiently`). What fails for `FORGIVEN_SECONDS`
-without a success between is a `FileSystemLostError`: a rank or foreman then ends as failed, with the path in its words.
+without a success between is a `FileSystemLostError`: a rank or foreman then ends as failed, and its message
+has the path.
 """
 
 from __future__ import annotations

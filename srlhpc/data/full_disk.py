@@ -27,7 +27,7 @@ def is_full(error: OSError) -> bool:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """Room for this user on the folder's disk; None if that cannot be told. It knows nothing of quotas."""
+    """Room for this user on the folder's disk; None if that is not known. It knows nothing of quotas."""
     try:
         facts = os.statvfs(folder)
     except OSError:

@@ -80,11 +80,13 @@ class Layout:
     @cached_property
     def digest(self) -> str:
         """Equal exactly where the bytes mean the same."""
+        # dtype.str has the byte order, so a node of the other order is found out.
         text = ";".join(f"{f.name}{f.shape}{np.dtype(f.dtype).str}" for f in self.fields)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def allocate(self) -> NDArray[np.uint8]:
         """A zeroed buffer for one message, on a 64-byte border."""
+        # numpy's own border is smaller; 64 bytes more always have one of 64 among them.
         raw = np.zeros(self.size_bytes + ALIGNMENT_BYTES, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT_BYTES
         return raw[start : start + self.size_bytes]

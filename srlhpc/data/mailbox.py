@@ -23,6 +23,7 @@ def post(letter: Path) -> None:
     try:
         os.rename(blank(letter), letter)
     except OSError:
+        # No blank letter: one is posted already, or the mailbox was made without.
         letter.touch()
 
 

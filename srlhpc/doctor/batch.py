@@ -63,7 +63,7 @@ def _run_step(work: WorkFolder, allocation: Allocation, plugin: str, limit_secon
 
 
 def passing_failure(work: WorkFolder) -> str:
-    """What a rank said of a failure that a run survives by starting its ranks again; empty for any other."""
+    """What a rank printed of a failure that a run survives by starting its ranks again; empty for any other."""
     words = [rank.last_output for rank in read_reports(work) if rank.has_failed and not rank.mpi]
     return next((word for word in words if ADDRESSES in word), "")
 

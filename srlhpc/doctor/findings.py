@@ -1,4 +1,4 @@
-"""What the doctor says: one line a check."""
+"""What the doctor reports: one line a check."""
 
 from __future__ import annotations
 

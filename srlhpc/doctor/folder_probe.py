@@ -141,7 +141,7 @@ def open_in_second_process(path: Path) -> str:
 
 
 def said(error: OSError) -> str:
-    """A short word for what the system said."""
+    """A short word for an error of the system."""
     known = {errno.ENOSPC: "no space left", errno.EDQUOT: "quota exceeded", errno.ENOLCK: "no locks available"}
     return known.get(error.errno or 0) or (os.strerror(error.errno) if error.errno else str(error))
 

@@ -18,7 +18,7 @@ JOB = "test job"
 def job_findings(
     report: JobReport, job: CheckJob, folder: FolderFacts, here: Machine, wait_seconds: float
 ) -> Iterator[Finding]:
-    """All that a check's job tells.
+    """All that a check's job reports.
 
     Args:
         report: what became of it.
@@ -67,7 +67,7 @@ def machine_findings(report: JobReport, nodes: list[Machine], here: Machine) -> 
 
 
 def job_trouble(report: JobReport, job: CheckJob, folder: str, wait_seconds: float) -> Finding | None:
-    """Why the job told nothing of the nodes; None if it did."""
+    """Why the job reported nothing of the nodes; None if it did."""
     match report.end:
         case "refused":
             said, _, remedy = report.reason.partition("\nWhat to do: ")

@@ -115,7 +115,7 @@ def sum_finding(ranks: Sequence[RankReport]) -> Finding | None:
 
 
 def sharing_finding(ranks: Sequence[RankReport]) -> Finding | None:
-    """Whether the ranks of a node share memory; None where nothing is to be said."""
+    """Whether the ranks of a node share memory; None where there is nothing to report."""
     alone = [rank for rank in ranks if rank.shares is False and not rank.host.get("keeps_to_itself")]
     if not alone:
         return None

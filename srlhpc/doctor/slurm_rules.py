@@ -80,7 +80,7 @@ def partitions_used(facts: SlurmFacts, cluster: ClusterProfile | None) -> list[s
 
 
 def preemption(facts: SlurmFacts, partitions: Sequence[str], cluster: ClusterProfile | None) -> Finding:
-    """Whether a job that somebody more important pushes out is told in time."""
+    """Whether a job that somebody more important pushes out is warned in time."""
     doomed = [name for name in partitions if _is_preemptible(facts, name)]
     if not doomed:
         where = "these partitions" if cluster else "any partition"

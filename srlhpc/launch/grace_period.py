@@ -38,7 +38,7 @@ class GracePeriod:
         lead_seconds: how long before the time limit Slurm sends its signal.
         limit_seconds: the job's time limit, from now.
         is_cancelled: whether `srlhpc cancel` wants the end, after which nothing kills.
-        progress: where it is told that a checkpoint was asked for.
+        progress: where it is reported that a checkpoint was asked for.
         ask_minutes: the job's time limit as Slurm has it now: somebody may have changed it. None: not known.
     """
 
@@ -109,7 +109,7 @@ class GracePeriod:
         return attempt in self._asked
 
     def has_begun(self, attempt: AttemptPaths) -> bool:
-        """Whether an attempt was asked to end, or has said how it ended."""
+        """Whether an attempt was asked to end, or has written how it ended."""
         return self.is_asked_for(attempt) or self._looks.exists(attempt.outcome)
 
     def was_announced(self, attempt: AttemptPaths) -> bool:

@@ -55,7 +55,7 @@ class AttemptMonitor:
         attempt: the attempt.
         lease: of the run, taken; it is renewed.
         ranks: all ranks of the plan.
-        progress: where progress and losses are told.
+        progress: where progress and losses are reported.
         limits: how long to wait.
     """
 
@@ -158,7 +158,7 @@ class AttemptMonitor:
         return is_up
 
     def _status(self) -> dict[str, Any]:
-        """What the coordinator of this attempt says; empty if it has said nothing yet."""
+        """Status of this attempt by its coordinator; empty if it has written none yet."""
         facts = self._looks.look(self._paths.status, self._paths.status.stat, None)
         if facts is None:
             return self._last_status

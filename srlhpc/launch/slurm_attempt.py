@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 PART_ENDED = "terminated"
-"""Reason of the failure that `StepAbort` finds, which has waited for the foreman to be told why."""
+"""Reason of the failure that `StepAbort` finds when no signal has told the foreman of another cause in time."""
 
 
 class SlurmAttempt:
@@ -41,7 +41,7 @@ class SlurmAttempt:
         lease: of the run, taken.
         grace_period: asked all the time.
         standby: ranks that may stand by for it; others are started for the next.
-        progress: where progress and losses are told.
+        progress: where progress and losses are reported.
         limits: how long to wait.
     """
 
@@ -60,6 +60,7 @@ class SlurmAttempt:
         self._job, self._plan, self._grace_period, self._standby = job, plan, grace_period, standby
         self._progress = progress or ProgressLine(sys.stderr)
         limits = limits or Limits()
+        # Before a new attempt is made, whose number would be theirs.
         self._waiting = standby.take()
         self.paths = self._waiting.attempt if self._waiting else paths.new_attempt()
         try:

@@ -257,7 +257,7 @@ class SlurmForeman:
         return outcome
 
     def _requeue(self, outcome: Outcome) -> Outcome:
-        """Puts the job back into the queue; the outcome tells if that was not possible or not right."""
+        """Puts the job back into the queue; the outcome has the reason if that was not possible or not right."""
         if self._is_cancelled():
             return self._cancelled("cancelled")
         if refused := refusal(self._job, self._cluster, os.environ):

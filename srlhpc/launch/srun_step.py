@@ -17,7 +17,7 @@ from srlhpc.slurm.srun import srun_command
 _OF_THE_BATCH_NODE = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES")
 """srun would hand them to ranks on nodes without GPUs; ranks with GPUs get their own."""
 _OF_THE_BATCH_SCRIPT = ("SLURM_CPU_BIND", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
-"""What was said of the first component would hold for all of the step."""
+"""What is set for the first component would hold for all of the step."""
 ABORTED = "srun: Job step aborted"
 """What srun says in its log when Slurm has ended a part of the step."""
 

@@ -48,7 +48,7 @@ class Standby:
         allocation: the components of the job.
         plugin: for `srun --mpi`.
         start_seconds: how long their start may take.
-        progress: where it is told that they have gone.
+        progress: where it is reported that they have gone.
         is_wanted: by the profile.
     """
 
@@ -166,6 +166,7 @@ class Standby:
         """Why the ranks that stand by cannot take over; None if they can, or will."""
         self._looked_at = time.monotonic()
         attempt = waiting.attempt
+        # Files of ranks before srun's status: they say why.
         if ends := read_ends(attempt, looks=self._looks):
             first = next(iter(failures(attempt, ends)), None)
             return first.line if first else "one has left"

@@ -29,7 +29,7 @@ class WaitingForRoom:
     Args:
         folder: the run's.
         signals: of the job; they end the wait.
-        progress: where it is told.
+        progress: where it is reported.
         sleep: between tries; None for that of the clock.
     """
 

@@ -30,7 +30,7 @@ def build_actor(context: RankContext, role: RolePlan) -> Actor:
         for group in groups:
             close(group.environment, where)
         raise
-    # Serial mode has one time to tell, after each batch: all episodes are told then.
+    # Serial mode reports once, after each batch: all episodes are reported then.
     many = 1 if plan.serial else MANY_EPISODES
     return Actor(role.label, groups, where=where, episode_summary=episode_summary(plan), many_episodes=many)
 

@@ -49,6 +49,7 @@ def build_coordinator(context: RankContext, roles_state: Callable[[], dict[str, 
             policy: LagLimit(max_policy_lag(plan, policy), lag_advice(plan, policy)) for policy in plan.trained_policies
         },
     )
+    # What was written after the checkpoint is trained, and written, once more.
     cut_metrics(paths.metrics, progress.steps if restored is not None else 0)
     described = read_json(attempt.attempt) or {}
     reports, commands = wiring.coordinator_ends()

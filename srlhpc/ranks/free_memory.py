@@ -28,6 +28,7 @@ def free_bytes(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
 def _free_on_node(proc: Path) -> int:
     for line in (proc / "meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
+            # In kB, which are 1024 bytes here.
             return int(line.split()[1]) << 10
     raise AssertionError(f"{proc}/meminfo has no MemAvailable")
 
@@ -58,4 +59,5 @@ def _free_in_group(group: Path, limit: str, usage: str, reclaimable: str) -> int
         counts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
         return None
+    # Pages of files that were not used lately are given up before anything is killed.
     return None if most == "max" else int(most) - used + int(counts.get(reclaimable, 0))

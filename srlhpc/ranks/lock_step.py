@@ -1,7 +1,7 @@
 """The loop of a serial run: all roles in turn, and a world that stands still after each batch.
 
     round: actors, servers, trainers, evaluators --(a trainer has used a batch up)--> frozen
-    frozen: updates under way end -> all is told -> the checkpoint that is wanted is written -> the trainers go on
+    frozen: updates under way end -> all is reported -> the checkpoint that is wanted is written -> the trainers go on
 
 Frozen, trainers, reporter and coordinator are polled alone. That happens after every batch, whether a checkpoint is due
 or not, so one that is asked for at any time changes nothing of what follows.

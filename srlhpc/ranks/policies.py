@@ -17,6 +17,7 @@ from srlhpc.specs.contracts import Offer
 def build_policy(plan: Plan, name: str) -> Policy:
     """What acts, on the CPU; its initial parameters are equal on every rank."""
     spec, kind = plan.spec.policies[name], plan.kind_of(name)
+    # Layers draw their initial values from the generator of the process.
     torch.manual_seed(_seed(plan, name, "policy"))
     head = spec.algorithm.needs(kind).head
     build = _function(plan, name, _offer(plan, name).build)

@@ -55,7 +55,7 @@ class Pulse:
             self.look()
 
     def look(self, seconds: float = PULSE_SECONDS) -> None:
-        """Tells of work since the last look, `seconds` ago."""
+        """Beats if the rank has computed without going round since the last look, `seconds` ago."""
         rounds, cpu = self.rounds, self._cpu_seconds()
         went_round, computed = rounds != self._rounds_before, cpu - self._cpu_before
         self._rounds_before, self._cpu_before = rounds, cpu
@@ -90,5 +90,6 @@ def cpu_seconds_of_tree(pid: int | None = None) -> float:
         ]
     except OSError:
         return time.process_time() if pid == os.getpid() else 0.0
+    # User and system time, then those of children that were waited for.
     ticks = sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK") + sum(map(cpu_seconds_of_tree, children))

@@ -44,6 +44,7 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
     context = RankContext(plan, plan.ranks[0], paths, attempt, transport, restored=restored)
     seed, updates = plan.spec.seed, int(restored["meta"]["updates"]) if restored is not None else 0
     seed_generators(seed_of(seed, "building", 0, updates))
+    # Trainers first: those who act read their parameters directly.
     trainers = [build_trainer(context, role) for role in plan.named("trainer")]
     servers = [build_policy_server(context, role) for role in plan.named("policy_server")]
     with ExitStack() as environments:
@@ -59,10 +60,12 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
             )
         state = SerialState(plan, links, actors, servers, trainers, evaluators, others, can_save)
         coordinator = build_coordinator(context, roles_state=lambda: state.save(coordinator))
+        # Building has moved them. A checkpoint with generators replaces this.
         seed_generators(seed_of(seed, "playing", 0, updates))
         state.begin(restored, coordinator)
         reporter = build_reporter(context, state.roles)
         LockStep(state.roles, trainers, reporter, coordinator, SerialPause(state.roles, attempt)).run()
+        # No error: roles close their own environments.
         environments.pop_all()
     for role in (*state.roles, reporter, coordinator):
         role.close()

@@ -1,4 +1,4 @@
-"""What torch is told about arithmetic on a GPU, once a process."""
+"""How torch computes on a GPU: settings that are made once a process."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Reporter(Role):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all news is told, and answered."""
+        """Whether all news is reported, and answered."""
         return not (self._outstanding or self._speaks or self._has_news)
 
     @property

@@ -1,7 +1,7 @@
 """A run that stands still: every rank reports, nobody works, nothing moves.
 
-Each rank says how long nothing of its work has moved (`Stillness`), and what its roles wait for. A long update, step or
-round is no standstill: a rank that is inside one does not report, and one that was inside has moved. The coordinator
+Each rank reports how long nothing of its work has moved (`Stillness`), and what its roles wait for. A long update, step
+or round is no standstill: a rank that is inside one does not report, and one that was inside has moved. The coordinator
 puts the ranks together (`Standstill`). Groups that wait only for their own trainers never stand still
 (`comm/acquisition.py`); but where policies have several trainers each, fragments that were lost or dropped at one of
 them can leave it short of what the others wait for. Then all trainers give up some of their limits (`relief`), long
@@ -87,7 +87,7 @@ class Standstill:
         self._since: float | None = None
         self._relieved_at = -1e9
         self.relief = 0
-        """How often trainers were told to give up limits."""
+        """How often trainers were asked to give up limits."""
 
     @property
     def wants_stacks(self) -> bool:

@@ -46,6 +46,7 @@ def crash_loop(paths: RunPaths) -> CrashLoop | None:
     if numbers and ends[numbers[-1]] is None and _runs_long(paths, numbers.pop()):
         return None
     crashed: list[tuple[int, Mapping[str, Any]]] = []
+    # From the newest back: older crashes count only if they led up to it.
     for number in reversed(numbers):
         end = ends[number] or {}
         if end.get("state") != "failed" or (crashed and _gap(end, crashed[-1][1]) > LATELY_SECONDS):

@@ -145,7 +145,7 @@ def code_version() -> dict[str, Any]:
 
 
 def write_code_diff(paths: RunPaths) -> None:
-    """Writes `code.diff` if the code differs from its commit, so that what a job runs can be told later."""
+    """Writes `code.diff` if the code differs from its commit, so that it is known later what a job ran."""
     package = Path(srlhpc.__file__).parent
     if "commit" in code_version() and (diff := _git(package, "diff", "HEAD", "--", ":/")):
         write_atomically(paths.code_diff, (diff + "\n").encode())

@@ -141,7 +141,7 @@ def first_kind(attempt: AttemptPaths) -> str:
 
 
 def foreign_launcher(attempt: AttemptPaths, ends: Iterable[RankEnd]) -> str | None:
-    """What MPI said, if it could not start because the launcher does not speak its language; it then ends the rank."""
+    """What MPI printed if it could not start since the launcher does not speak its language; it then ends the rank."""
     labels = _labels(attempt)
     # All say the same, and there may be thousands.
     for end in itertools.islice((end for end in ends if 0 < end.code <= 128 and end.rank in labels), 3):
@@ -157,7 +157,7 @@ _FOREIGN_LAUNCHER = re.compile(
     r"Runtime environment uses unsupported PMI version \w+|not built with SLURM's PMI support"
     r"|No PMIx server was reachable[^.]*|PMI2? is not supported[^.]*"
 )
-"""What MPICH and Open MPI say when they are started in each other's way."""
+"""What MPICH and Open MPI print when they are started in each other's way."""
 
 
 def _labels(attempt: AttemptPaths) -> dict[int, str]:

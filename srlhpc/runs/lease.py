@@ -22,7 +22,7 @@ from srlhpc.slurm.jobs import job_is_active
 
 @dataclass(frozen=True)
 class Holder:
-    """What a lease says."""
+    """Content of a lease."""
 
     process: ProcessIdentity
     attempt: int

@@ -1,4 +1,4 @@
-"""How an attempt ends: state, reason, what is written down and what is said."""
+"""How an attempt ends: state, reason, what is written down and what is printed."""
 
 from __future__ import annotations
 

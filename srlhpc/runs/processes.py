@@ -49,6 +49,7 @@ class ProcessIdentity:
         fields = stat[stat.rindex(")") + 2 :].split()
         if fields[0] in "ZX":
             return None
+        # Field 22 of stat, in ticks since the boot; the first two are cut off.
         return cls(socket.gethostname(), pid, f"{boot}:{fields[19]}")
 
     @classmethod

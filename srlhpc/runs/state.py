@@ -26,7 +26,7 @@ from srlhpc.slurm.states import OUT_OF_MEMORY
 _COUNTERS = ("steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds")
 _MEASURES = ("return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max")
 SAID_BY_STATE = ("cancelled", "time_limit", "preemption")
-"""Reasons that the state's name has said already: cancelled, timed out, preempted."""
+"""Reasons that the state's name gives already: cancelled, timed out, preempted."""
 SILENT_SECONDS = 30.0
 """A status that old, of a run that is said to run, is worth a remark."""
 

@@ -1,4 +1,4 @@
-"""The start of a rank's death watch: who listens where is told over MPI."""
+"""The start of a rank's death watch: who listens where is exchanged over MPI."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def watch_deaths(
     held: list[socket.socket] = []
     if world.rank in mortal:
         held = _hold(world, rows, [rank for rank in senders if is_posed or world.nodes[rank] != world.node])
+    # Past it everybody has tried to connect, so that doors may close.
     wait(world.comm.Ibarrier(), timeout_seconds, meanwhile=None if door is None else door.poll)
     watched = {} if door is None else door.close(_GREETING_SECONDS)
     if watched:
@@ -102,6 +103,7 @@ def _hold(world: MpiWorld, rows: NDArray[np.uint8], senders: Collection[int]) ->
         row = rows[rank].tobytes()
         secret, rest = row[:SECRET_BYTES], row[SECRET_BYTES:]
         port, host = int.from_bytes(rest[:_PORT_BYTES], "big"), rest[_PORT_BYTES:].rstrip(b"\0").decode()
+        # All zeros: that rank has no door.
         if port:
             doors[Address(host, port)] = secret
     held, problems = hold(world.rank, doors, _CONNECT_SECONDS)

@@ -97,7 +97,7 @@ class MpiWorld:
         )
 
     def text_of(self, rank: int, own: str, timeout_seconds: float) -> str:
-        """What a rank says, for all to hear; each calls it with its own words."""
+        """The text of one rank, on all ranks; each calls it with a text of its own."""
         text = np.frombuffer(own.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0"), np.uint8).copy()
         wait(self.comm.Ibcast([text, MPI.BYTE], root=rank), timeout_seconds)
         return text.tobytes().rstrip(b"\0").decode(errors="replace")

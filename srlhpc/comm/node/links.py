@@ -98,7 +98,7 @@ def _offered(world: MpiWorld, members: Sequence[int], size_bytes: int, limit: fl
 
 
 def _taken(world: MpiWorld, members: Sequence[int], size_bytes: int, limit: float) -> mmap.mmap | None:
-    """Another rank opens the memory, and says whether it has."""
+    """Another rank opens the memory, and answers whether it could."""
     facts = _hear(world, members[0], 16 + _TOKEN_BYTES, limit)
     # Two int64 numbers before the token.
     process, descriptor = facts[:16].view(np.int64)

@@ -32,7 +32,7 @@ _ALIGNMENT_ITEMS = 16
 
 
 class Stamp(NamedTuple):
-    """What is told with a vector."""
+    """What is published with a vector."""
 
     version: int
     steps: int = 0
@@ -113,7 +113,7 @@ class NodeMemory:
 class Succession:
     """Who leads, as one member sees it: the leader while it lives, else the next living member after it.
 
-    A member lives while its count changes; how long ago that was is told by the own clock alone.
+    A member lives while its count changes; how long ago that was is measured by the own clock alone.
 
     Args:
         place: the member that asks.

@@ -24,6 +24,7 @@ class NodeTransport(Transport):
 
     def __init__(self, all_rows: Sequence[SharedRows], buffer: NDArray[np.uint8], fence: Fence) -> None:
         self._memories: dict[tuple[Link, ...], RowMemory] = {}
+        # All ends compute the same places, since the descriptions are equal and in the same order.
         start = 0
         for rows in all_rows:
             end = start + RowMemory.size_bytes(rows)

@@ -112,7 +112,7 @@ class SeatRecorder:
     def open(self, held: Holding = Holding.NOTHING) -> bool:
         """Makes sure that there is an open fragment; false while a grant or a free slot is missing.
 
-        `held` by the group's other recorders; told with the request for a grant.
+        `held` by the group's other recorders; sent with the request for a grant.
         """
         if self.is_ready:
             return True
@@ -268,7 +268,7 @@ class SeatRecorder:
     # --- ending and resuming -------------------------------------------------------------------------------------
 
     def end(self) -> bool:
-        """Drops the open fragment and says LAST; false while there is no room for it."""
+        """Drops the open fragment and sends LAST; false while there is no room for it."""
         said = self.channels.requests.send_last()
         if self.channels.blocks is not None:
             said &= self.channels.blocks.send_last()

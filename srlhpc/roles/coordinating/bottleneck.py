@@ -18,7 +18,7 @@ _BUSY = 0.6
 
 
 def bottleneck(shares: Mapping[str, Shares], inference: Inference) -> str | None:
-    """`trainer waits 43 % of its time for batches: ...`; None as long as trainers or actors have not told.
+    """`trainer waits 43 % of its time for batches: ...`; None as long as trainers or actors have not reported.
 
     A trainer that is never idle is as fast as training gets. If it waits, the reason is what its actors do most: wait
     for slots, wait for actions, or step. If it does not wait, its actors may be too many.

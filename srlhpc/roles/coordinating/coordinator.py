@@ -132,7 +132,7 @@ class Coordinator(Role):
         while (message := self._reports.take()) is not None:
             report = read_text(message)
             self._reports.release(message)
-            # Who was declared dead stays dead: all others have been told.
+            # Who was declared dead stays dead: all others act on it already.
             if self._records[int(report["rank"])].dead:
                 continue
             busy = True
@@ -260,7 +260,7 @@ class Coordinator(Role):
 
     @property
     def is_done(self) -> bool:
-        """Whether every living rank was told to exit; the outcome is written then."""
+        """Whether every living rank has been answered `exit`; the outcome is written then."""
         if not self._ended and self._ending.may_exit and all(r.exiting or r.dead for r in self._liveness.records):
             self._finish()
         return self._ended

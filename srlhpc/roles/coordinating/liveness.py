@@ -53,7 +53,7 @@ class RankRecord:
     worked_at: float = 0.0
     """When it last showed that it works: by a report, or by a pulse where it cannot report."""
     pulse: str = ""
-    """What the file of its pulse said when it was last read."""
+    """Content of the file of its pulse when it was last read."""
     felt_at: float = 0.0
     """When the file of its pulse was last read."""
 

@@ -30,7 +30,7 @@ class Progress:
         now: seconds on the caller's clock.
         restored: what `to_meta` gave, from the checkpoint that this attempt goes on from.
         is_evaluated: whether there are evaluators; what they find then decides which checkpoint is best.
-        lag_limits: of every trained policy; where none is given, nothing is said of the policy lag by policy.
+        lag_limits: of every trained policy; where none is given, the status leaves out the policy's lag.
     """
 
     def __init__(
