@@ -161,6 +161,7 @@ def _header(raw: BinaryIO, path: Path) -> dict[str, Any]:
     try:
         header = json.loads(block[len(MAGIC) :])
         version, expected = int(header["format_version"]), int(header["bytes"])
+        # Only to find out whether it is a number.
         float(header["score"] or 0.0)
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{path}: is damaged: its header cannot be read. {_GO_ON}") from None
@@ -179,6 +180,7 @@ def _header(raw: BinaryIO, path: Path) -> dict[str, Any]:
 def _verify(raw: BinaryIO, path: Path) -> None:
     header = _header(raw, path)
     written = str(header.pop("sha256", ""))
+    # The digest is of the header without itself, and of all that follows.
     digest = _digest(header)
     while chunk := raw.read(1 << 20):
         digest.update(chunk)

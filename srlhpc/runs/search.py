@@ -58,6 +58,7 @@ def find_run(root: Path, wanted: str) -> RunPaths:
             + ". Give more of it."
         )
     if wanted == "latest" and runs:
+        # Ids sort by the time of their runs.
         return runs[max(runs)]
     hint = did_you_mean(wanted, [paths.name for paths in runs.values()]) if runs else "; it has no runs"
     raise UserError(

@@ -23,6 +23,7 @@ def slurm_output(paths: RunPaths, attempt: AttemptPaths | None) -> list[str]:
     for file in _newest(paths.slurm_folder):
         # A requeued job appends; what came before the ranks were last started is of an earlier attempt.
         text = tail(file)
+        # All of it where that line is not there: -1 + 1 is 0.
         lines += text[text.rfind(_BEGIN) + 1 :].splitlines()
     return list(dict.fromkeys(_LABEL.sub("", line, count=1).strip() for line in lines if is_slurms(line)))
 

@@ -37,7 +37,11 @@ def first_profile(cluster: str, nodes: Sequence[NodeState], *, requeue: bool) ->
     minutes = min([60, *(limit for limit in limits if limit)])
     lines = [
         _HEAD.format(
-            cluster=cluster, lead=min(90, minutes * 30), requeue=str(requeue).lower(), minutes=minutes
+            # In seconds: at most half of the time limit.
+            cluster=cluster,
+            lead=min(90, minutes * 30),
+            requeue=str(requeue).lower(),
+            minutes=minutes,
         ).rstrip(),
         f"  default: {{partition: {_quoted(default)}}}",
     ]

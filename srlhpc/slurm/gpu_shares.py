@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+# Shares such as 0.1 do not add up to whole numbers exactly.
 _ROUNDING = 1e-9
 
 
@@ -18,6 +19,7 @@ def gpu_places(shares: Sequence[float]) -> list[range]:
     """
     places, taken = [], 0.0
     for share in shares:
+        # What is free on the GPU that was begun last.
         room = math.ceil(taken - _ROUNDING) - taken
         if share and (share >= 1 or share > room + _ROUNDING):
             taken = float(math.ceil(taken - _ROUNDING))

@@ -64,4 +64,5 @@ def order_warning(plugin: str, nodes: Sequence[Sequence[str]]) -> str | None:
 def by_name(node: str) -> tuple[str, int]:
     """Sorts node names as Slurm does: by the letters, then by the number behind them."""
     name = node.rstrip("0123456789")
+    # A name without a number comes before those with one.
     return name, int(node[len(name) :] or -1)

@@ -22,7 +22,7 @@ class Ending:
         self._last_checkpoint_seconds = last_checkpoint_seconds
         self.has_begun = False
         self._since = 0.0
-        """When ranks could last be blamed for nothing: the limit counts from here."""
+        """When the limit for ranks began to count; it moves on while something else than a rank is waited for."""
 
     def begin(self, now: float) -> None:
         """Notes that ranks are asked to stop from now on."""

@@ -31,6 +31,7 @@ class LiveTiming:
         if self._first is None:
             self._first = totals
         self._recent.append((now, totals))
+        # Two points stay, since a share is the difference of two.
         while len(self._recent) > 2 and now - self._recent[0][0] > _WINDOW_SECONDS:
             self._recent.popleft()
 
