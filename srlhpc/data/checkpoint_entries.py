@@ -69,7 +69,8 @@ class EntryReader:
         where = f"entry {group.name.rstrip('/')}/{name}"
         link = group.get(name, getlink=True)
         if not isinstance(link, h5py.HardLink):
-            raise ForeignEntryError(f"{where} is a link to '{getattr(link, 'filename', '')}{link.path}'")
+            file = f" of '{link.filename}'" if isinstance(link, h5py.ExternalLink) else ""
+            raise ForeignEntryError(f"{where} is a link to '{link.path}'{file}")
         member = group[name]
         self._see(member, where)
         if isinstance(member, h5py.Group):

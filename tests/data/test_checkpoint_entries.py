@@ -130,7 +130,7 @@ def unknown_kind(file: h5py.File, _folder: Path) -> None:
     ("fill", "said"),
     [
         (raw_data_elsewhere, "entry /x lies in another file, '.*secret.txt'"),
-        (external_link, "entry /x is a link to '.*other.h5x'"),
+        (external_link, "entry /x is a link to 'x' of '.*/other.h5'"),
         (soft_link, "entry /x is a link to '/y'"),
         (virtual, "entry /x is put together from other files"),
         (compressed, "entry /x is compressed or in chunks"),
