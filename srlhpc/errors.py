@@ -21,7 +21,7 @@ class FailureKind(NamedTuple):
 _KINDS = (
     FailureKind("environment", "The environment raised this; put it right there."),
     FailureKind(
-        "diverged", "Lower the learning rate, or clip gradients and rewards. The last good checkpoint was kept."
+        "diverged", "Lower the learning rate, or clip gradients and rewards. All checkpoints were written before it."
     ),
     FailureKind("user", "Put it right in the job file.", comes_again=True),
     FailureKind(

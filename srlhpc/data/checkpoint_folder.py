@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from srlhpc.data.checkpoint import read_checkpoint, read_rule, read_score, write_checkpoint
 from srlhpc.data.checkpoint_entries import Tree
 from srlhpc.data.checkpoint_names import checkpoint_files, name_of, unfinished_files
+from srlhpc.data.forgiving import FORGIVEN_SECONDS
 from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import EPISODES_IN_MEAN, Rule, Score
 from srlhpc.errors import UserError, counted
@@ -43,9 +44,16 @@ class CheckpointFolder:
         self.detour: str | None = None
         """Why the last one went to the spare place; None if it did not."""
 
-    def files(self) -> list[Path]:
-        """All checkpoints, those in the spare place included, fewest updates first."""
-        return checkpoint_files(self.path, *([self.spare] if self.spare else []))
+    def files(self, *, patience: float = FORGIVEN_SECONDS) -> list[Path]:
+        """All checkpoints, those in the spare place included, fewest updates first.
+
+        Args:
+            patience: seconds for which the file system may fail.
+
+        Raises:
+            FileSystemLostError: it fails for longer.
+        """
+        return checkpoint_files(self.path, *([self.spare] if self.spare else []), patience=patience)
 
     def save(self, tree: Tree, updates: int, score: float | None = None, rule: Rule = "return_mean") -> Path:
         """Writes one file, then removes the rests of interrupted writes and the files that need not be kept.

@@ -122,6 +122,29 @@ def test_disk_that_is_full_in_mid_training_is_a_warning_that_names_it(
     assert run.outcome["state"] == "finished"
 
 
+def test_checkpoint_that_cannot_be_written_says_whether_there_is_an_older_one(
+    tmp_path: Path, failing_disk: FailingDisk
+) -> None:
+    run = Coordinating(tmp_path, {"updates": 10}, checkpoint_seconds=10.0)
+
+    def said(updates: int) -> str:
+        run.update(updates)
+        run.wait(11)
+        run.send_part(run.report(TRAINER).checkpoint, updates)
+        run.wait(1)
+        warnings = run.status["warnings"]
+        return warnings[0].rpartition("; ")[2] if warnings else ""
+
+    failing_disk.fill(lambda path: "checkpoints" in path)
+    assert said(1) == "there is no older one"
+    failing_disk.heal()
+    assert said(2) == ""
+    failing_disk.fill(lambda path: "checkpoints" in path)
+    assert said(3) == "the last good one is kept"
+    failing_disk.fail("checkpoints", errno.ESTALE)
+    assert said(4) == "whether there is an older one cannot be seen now"
+
+
 def test_spare_place_takes_the_checkpoint_and_gives_it_up_when_there_is_room(
     tmp_path: Path, failing_disk: FailingDisk
 ) -> None:

@@ -15,7 +15,7 @@ from srlhpc.comm.address import LOOPBACK, Address, facing
 from srlhpc.comm.death_watch import SECRET_BYTES, DeathWatch, Door, has_descriptors, hold
 from srlhpc.comm.mpi.library import MPI
 from srlhpc.comm.mpi.world import MpiWorld, all_gather, wait
-from srlhpc.errors import ClusterError
+from srlhpc.errors import ClusterError, counted
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def watch_deaths(
     wait(world.comm.Ibarrier(), timeout_seconds, meanwhile=None if door is None else door.poll)
     watched = {} if door is None else door.close(_GREETING_SECONDS)
     if watched:
-        log.info("%d ranks on other nodes are watched for their death", len(watched))
+        log.info("watches %s on other nodes for their death", counted(len(watched), "rank"))
     return DeathWatch(watched, held)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.forgiving import FileSystemLostError
 from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import Score
 from srlhpc.roles.checkpoint_parts import PartReceiver
@@ -169,13 +170,20 @@ class Checkpointing:
         except OSError as error:
             self._unwritten = (tree, updates, score)
             where = not_written(self._folder.path, error, _size(tree))
-            self._say(f"checkpoint at update {updates} could not be written: {where}; the last good one is kept")
+            self._say(f"checkpoint at update {updates} could not be written: {where}; {self._what_is_left()}")
             return
         self.last_updates = updates
         if self._folder.detour is None:
             self.problem = None
         else:
             self._say(f"checkpoint at update {updates} is in {self.last.parent}: {self._folder.detour}")
+
+    def _what_is_left(self) -> str:
+        try:
+            files = self._folder.files(patience=0.0)
+        except (OSError, FileSystemLostError):
+            return "whether there is an older one cannot be seen now"
+        return "the last good one is kept" if files else "there is no older one"
 
     def _say(self, problem: str) -> None:
         if self.waits_since is None:

@@ -38,7 +38,7 @@ class Journal:
         self._told_checkpoint = checkpointing.last
         self.asked_at = now
         """When a checkpoint was last asked for."""
-        log.info("attempt begins at %s; waiting for %d ranks", self._where(), liveness.planned)
+        log.info("attempt begins at %s; waiting for %s", self._where(), counted(liveness.planned, "rank"))
 
     def look(self, now: float) -> None:
         """Writes the lines that are due; called about once a second."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.roles.coordinating.journal import whereabouts
-from srlhpc.roles.coordinating.liveness import RankRecord
+from srlhpc.roles.coordinating.journal import Journal, whereabouts
+from srlhpc.roles.coordinating.liveness import Liveness, RankRecord
 from tests.roles.coordinating.coordinator_setup import TRAINER, Coordinating, record_of
 
 
@@ -42,6 +42,13 @@ def test_log_of_a_run_has_start_first_batch_checkpoint_and_end(
     kinds = ("attempt begins", "all ranks are up", "first batch trained", "checkpoint ", "attempt ends (updates)")
     places = [next(n for n, line in enumerate(said) if line.startswith(kind)) for kind in kinds]
     assert places == sorted(places), said
+
+
+def test_log_of_a_run_in_one_process_waits_for_one_rank(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    run = Coordinating(tmp_path / "run")
+    Journal(Liveness([], tmp_path, tmp_path), run.progress, run.checkpointing, 0.0)
+    assert caplog.messages[-1].endswith("; waiting for 1 rank")
 
 
 def test_log_of_training_has_a_line_now_and_then_with_the_best_return(
