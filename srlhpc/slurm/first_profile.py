@@ -37,8 +37,8 @@ def first_profile(cluster: str, nodes: Sequence[NodeState], *, requeue: bool) ->
     minutes = min([60, *(limit for limit in limits if limit)])
     lines = [
         _HEAD.format(
-            # In seconds: at most half of the time limit.
             cluster=cluster,
+            # In seconds: at most half of the time limit.
             lead=min(90, minutes * 30),
             requeue=str(requeue).lower(),
             minutes=minutes,
