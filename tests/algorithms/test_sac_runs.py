@@ -1,0 +1,62 @@
+"""SAC in whole runs: what travels, what a checkpoint holds, and what a run that goes on gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from srlhpc.evaluation import evaluate
+from srlhpc.ranks.serial import run_serial
+from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
+from tests.launch.test_exact_resume import differences
+
+WALKING = {"factory": "synthetic", "actions": {"kind": "continuous", "size": 2}, "episode_steps": 9}
+
+
+def job(updates: int, draw: str = "uniform") -> dict[str, Any]:
+    return settings(
+        WALKING,
+        stop={"updates": updates},
+        network={"kind": "mlp", "hidden": [16], "activation": "relu"},
+        algorithm={"kind": "sac", "exploration": {"kind": "uniform_start", "steps": 80}},
+        batch={"fragments": 16, "fragment_steps": 1},
+        replay={
+            "capacity": 200,
+            "samples_per_insert": 8,
+            "start_steps": 50,
+            "block_steps": 5,
+            "draw": {"kind": draw},
+        },
+        actors={"ranks": 2, "ring": 1, "environments": 4, "inference": {"kind": "inline"}},
+        checkpoint={"every_updates": 10},
+    )
+
+
+@pytest.mark.parametrize("draw", ["uniform", "prioritized"])
+def test_run_that_goes_on_gives_the_same_bits(tmp_path: Path, draw: str) -> None:
+    half, full = (job(updates, draw=draw) for updates in (20, 30))
+    whole, halves = (make_run(tmp_path, full, name) for name in ("whole", "halves"))
+    run_serial(whole, make_attempt(whole, full)[0])
+    run_serial(halves, make_attempt(halves, half)[0])
+    run_serial(halves, make_attempt(halves, full, checkpoint(halves, 20))[0])
+    one, other = tree_of(whole, 30), tree_of(halves, 30)
+    assert differences(one["policies"], other["policies"]) == []
+    assert differences(one["roles"], other["roles"]) == []
+
+
+def test_actor_is_what_travels_and_the_rest_is_the_rules_state(tmp_path: Path) -> None:
+    made = job(10)
+    run = make_run(tmp_path, made)
+    attempt, _ = make_attempt(run, made)
+    run_serial(run, attempt)
+    assert outcome(attempt)["reason"] == "updates"
+    part = tree_of(run, 10)["policies"]["default"]
+    assert set(part["parameters"]) == {"torso.layers.0.weight", "torso.layers.0.bias", "head.weight", "head.bias"}
+    numbers = 2 * ((8 + 2 + 1) * 16 + 16 + 1)
+    kept = part["optimizer"]
+    assert kept["critics.parameters"].shape == kept["targets.parameters"].shape == (numbers,)
+    assert not np.array_equal(kept["critics.parameters"], kept["targets.parameters"])
+    assert np.isfinite(evaluate(run, episodes=4)["return_mean"])
