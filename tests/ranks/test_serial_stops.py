@@ -137,6 +137,15 @@ JOBS = {
     "replay of two shards that are overwritten": (
         job(CATCH, **REPLAYED, actors={"ranks": 2, "ring": 2, "environments": 2}), [1, 2, 4]
     ),
+    "replay with memory, in windows that begin where states are stored": (
+        job(
+            RECALL, network=LSTM, algorithm={"kind": "dqn", "n_steps": 2, "target_every_updates": 2},
+            batch={"fragments": 8, "fragment_steps": 6, "burn_in_steps": 4},
+            replay=REPLAYED["replay"] | {"samples_per_insert": 1.0, "stride": 3, "capacity": 400},
+            actors={"ranks": 2, "ring": 2, "environments": 2},
+        ),
+        [1, 3],
+    ),
     "replay of what cannot be saved": (job(UNSAVED, **REPLAYED) | ALWAYS, [1, 4]),
     "replay of blocks of 6 beside fragments of 4": (one_with_replay(4), [2, 3]),
     "replay of blocks of 6 beside fragments of 12": (one_with_replay(12), [1, 5]),

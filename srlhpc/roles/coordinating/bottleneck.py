@@ -63,7 +63,7 @@ def _replay(trainer: Shares, actor: Shares, replay: Shares, server: Shares, infe
     if min(blocked, replay.get("slot", 0.0)) < _MATTERS:
         return None
     waits = f"replay rate: actors wait {_percent(blocked)} of their time until more is learnt from what they sent"
-    if starved < _MATTERS:
+    if starved < max(_MATTERS, trainer.get("computing", 0.0) / 2):
         return f"{waits}: the trainer is the limit: add a trainer, lower replay.samples_per_insert, or use fewer actors"
     if replay.get("computing", 0.0) >= _BUSY:
         return f"{waits}, and replay ranks compute {_percent(replay['computing'])}: raise replay.ranks"

@@ -1,0 +1,96 @@
+"""Whole runs with replay under mpiexec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.data.checkpoint_folder import CheckpointFolder
+from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.evaluation import evaluate
+from srlhpc.plan.planner import make_plan
+from srlhpc.plan.replay_sizes import tolerance
+from srlhpc.specs.experiment import ExperimentSpec
+from srlhpc.specs.probe import probe_spaces
+from tests.launch.fake_runs import wait_for
+from tests.launch.making_runs import change_job, make_run, outcome
+from tests.launch.test_mpi_runs import LIMIT_SECONDS, actors, job, ranks
+
+pytestmark = pytest.mark.mpi
+
+REPLAY: dict[str, Any] = {
+    "capacity": 4000,
+    "samples_per_insert": 8.0,
+    "start_steps": 200,
+    "block_steps": 8,
+    "draw": {"kind": "prioritized"},
+}
+
+
+def replayed(stop: dict[str, Any], *, shards: int, trainers: int = 1, kind: str = "inline") -> dict[str, Any]:
+    return job(
+        stop,
+        algorithm={"kind": "dqn", "learning_rate": 5e-3, "target_every_updates": 20},
+        batch={"fragments": 32, "fragment_steps": 1},
+        replay=REPLAY | {"ranks": shards},
+        trainers={"ranks": trainers},
+        actors=actors(kind),
+        checkpoint={"every_seconds": None, "every_updates": 20},
+    )
+
+
+@pytest.mark.parametrize(("shards", "trainers", "kind"), [(0, 2, "inline"), (2, 1, "server"), (2, 2, "trainer")])
+def test_catch_is_learnt_wherever_replay_is_and_its_rate_is_kept(
+    shards: int, trainers: int, kind: str, tmp_path: Path
+) -> None:
+    what = replayed({"updates": 300}, shards=shards, trainers=trainers, kind=kind)
+    paths = make_run(tmp_path, what)
+    with ranks(paths, what) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+        replay, trainer = (run.status["roles"][role] for role in ("replay", "trainer"))
+    spec = ExperimentSpec.model_validate(what)
+    plan = make_plan(spec, probe_spaces(spec.environment))
+    assert trainer["steps_trained"] <= replay["steps_inserted"]
+    assert replay["records_drawn"] >= 300 * 32 * trainers
+    # Of what came in before the first draw, what was under way then counts on neither side.
+    under_way = 8 * plan.spec.actors.environments * len(plan.groups)
+    ahead = replay["records_drawn"] - 8.0 * replay["records_inserted"]
+    room = sum(tolerance(plan, shard) for shard in plan.replays("default"))
+    assert -room - 8.0 * (REPLAY["start_steps"] * 2 + 2 * under_way) <= ahead <= room
+    assert evaluate(paths, episodes=50)["return_mean"] >= 0.8
+
+
+def test_run_with_replay_goes_on_without_a_killed_actor(tmp_path: Path) -> None:
+    what = replayed({"updates": 100_000}, shards=1)
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait_for_updates(5)
+        run.kill("actor-1")
+        wait_for(lambda: run.status["ranks_alive"] == 4, LIMIT_SECONDS)
+        run.wait_for_updates(run.status["updates"] + 50)
+        run.attempt.stop.touch()
+        run.wait()
+        assert outcome(run.attempt)["state"] == "interrupted", run.logs()
+
+
+def test_killed_replay_rank_fails_the_run_by_name_and_the_next_attempt_fills_anew(tmp_path: Path) -> None:
+    what = replayed({"updates": 100_000}, shards=1)
+    paths = make_run(tmp_path, what)
+    with ranks(paths, what) as run:
+        run.wait_for_updates(21)
+        run.kill("replay-default-0")
+        run.wait()
+        ended = outcome(run.attempt)
+        assert (ended["state"], ended["reason"]) == ("failed", "killed"), run.logs()
+        assert "replay-default-0" in ended["message"]
+    newest = CheckpointFolder(paths.checkpoints).newest_valid()
+    assert newest is not None
+    more = replayed({"updates": updates_of(newest.path) + 20}, shards=1)
+    change_job(paths, more)
+    with ranks(paths, more, newest.path) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+        assert "replay-default-0 starts empty" in run.logs()
+        assert run.status["roles"]["replay"]["steps_inserted"] >= REPLAY["start_steps"]
