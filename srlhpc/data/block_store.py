@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 
 from srlhpc.data.block_storage import Block, BlockStorage, Indices, Places
-from srlhpc.data.blocks import BlockHeader
+from srlhpc.data.blocks import STATE, BlockHeader
 from srlhpc.data.item_draws import Draws
 from srlhpc.data.layout import Array, Layout
 from srlhpc.data.windows import GENERATION, PROBABILITY, SLOT, WindowShape
 from srlhpc.specs.replay import Draw
 
 FirstPriority = Callable[[Mapping[str, Array]], Array]
-"""Priorities `[N]` of windows that were never drawn, from their fields `[R, N, ...]` or `[R + 1, N, ...]`. Only fields
-that are asked for are gathered."""
+"""Priorities `[N]` of windows that were never drawn, from their fields from the first trained record on, `[R, N, ...]`
+or `[R + 1, N, ...]`. Only fields that are asked for are gathered."""
 _COUNTS = ("inserted_blocks", "inserted_records", "inserted_valid", "inserted_steps")
 
 
@@ -105,7 +105,7 @@ class BlockStore:
     def _first_priorities(self, items: Indices) -> Array | None:
         if self._first_priority is None or not self._draws.uses_priorities:
             return None
-        return self._first_priority(_Windows(self._storage, self._storage.places(items)))
+        return self._first_priority(_Windows(self._storage, self._storage.places(items), self._trained.start))
 
     def draw(self, fields: Mapping[str, Array]) -> None:
         """Fills the fields of a message of windows (data/windows.py); something must be drawable."""
@@ -155,15 +155,16 @@ class BlockStore:
 
 
 class _Windows(Mapping[str, Array]):
-    """Fields of some windows, each gathered when it is asked for."""
+    """Fields of some windows without their burn-in, each gathered when it is asked for."""
 
-    def __init__(self, storage: BlockStorage, places: Places) -> None:
-        self._storage, self._places = storage, places
+    def __init__(self, storage: BlockStorage, places: Places, burn_in: int) -> None:
+        self._storage, self._places, self._burn_in = storage, places, burn_in
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._storage.names:
             raise KeyError(name)
-        return self._storage.gather(name, self._places)
+        found = self._storage.gather(name, self._places)
+        return found if name.startswith(STATE) else found[self._burn_in :]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._storage.names)

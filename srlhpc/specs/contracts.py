@@ -118,4 +118,5 @@ class Needs:
     bootstrap observation comes on top."""
     first_priorities: str | None = None
     """Function `module:name`, free of torch, that gives windows of replay their first priorities:
-    `(settings, fields) -> float32 [N]`, with all fields of N windows as in a batch. None: the greatest so far."""
+    `(settings, fields) -> float32 [N]`, with all fields of N windows as in a batch, but for the records of burn-in.
+    None: the greatest so far."""

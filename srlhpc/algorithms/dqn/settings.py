@@ -1,7 +1,7 @@
 """What a user may set of DQN.
 
-Unless a field names another source, defaults are those of Ape-X (Horgan et al. 2018, arXiv:1803.00933, appendix C),
-whose optimiser is replaced by Adam as R2D2 uses it (Kapturowski et al. 2019, table 2).
+Unless a field names another source, defaults are those of Ape-X (Horgan et al. 2018, arXiv:1803.00933, appendix C), but
+for Adam in place of its optimiser.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Fraction = Annotated[float, Ge(0.0), Le(1.0)]
 class Settings(AlgorithmSettings):
     """Deep Q-learning from replay."""
 
-    learning_rate: Schedule = 1e-4
-    """Adam's step size. Default: R2D2."""
+    learning_rate: Schedule = 2.5e-4
+    """Adam's step size. Default: Mnih et al. 2015; R2D2 (Kapturowski et al. 2019, table 2) has 1e-4."""
     gamma: Fraction = 0.99
     """Discount of one step."""
     n_steps: PositiveInt = 3
@@ -51,8 +51,10 @@ class Settings(AlgorithmSettings):
     loss: Literal["huber", "squared"] = "huber"
     """Loss of an error d of the mean. squared: d^2 / 2 (R2D2). huber: the same, linear beyond 1 (Mnih et al. 2015). A
     distribution has the loss of its paper."""
-    target_every_updates: PositiveInt = 2500
-    """Updates between two moves of the target network towards the network."""
+    target_every_updates: PositiveInt = 250
+    """Updates between two moves of the target network towards the network. Default: the 1,000 frames of MinAtar (Young
+    and Tian 2019, arXiv:1903.03176) at an update for four of them. Ape-X and R2D2, which make millions of updates, have
+    2500."""
     polyak: Annotated[float, Gt(0.0), Le(1.0)] = 1.0
     """Share of the distance that it moves then; 1 copies."""
     max_gradient_norm: PositiveFloat | None = 10.0

@@ -104,11 +104,11 @@ class Dqn(Algorithm):
         weighted = losses if batch.weights is None else losses * batch.weights
         total = torch.where(valid, weighted, 0.0).sum()
         with torch.no_grad():
-            sizes = torch.where(valid, kind.sizes(pair.taken, targets, losses), 0.0)
-            told = (weighted, kind.means(pair.taken), kind.target_means(targets), sizes)
-            means = [torch.where(valid, tensor, 0.0).sum() for tensor in told]
-            found = priorities(sizes, valid, max_share=settings.priority_max_share)
-            return _Losses(total, torch.stack([*means, valid.sum().float()]), found)
+            sizes = kind.sizes(pair.taken, targets, losses)
+            told = (weighted, kind.means(pair.taken), kind.target_means(targets), sizes, torch.ones_like(sizes))
+            counted = torch.where(valid, torch.stack(told), 0.0)
+            found = priorities(counted[_SUMS.index("td_error")], valid, max_share=settings.priority_max_share)
+            return _Losses(total, counted.flatten(1).sum(1), found)
 
     def _epsilon(self, steps: int) -> float:
         """Mean over all columns."""
