@@ -29,6 +29,7 @@ def ours() -> Callable[[int], None]:
     from srlhpc.algorithms.algorithm import Batch, Context
     from srlhpc.environment import ArraySpec, Continuous, Kind
     from srlhpc.policies import mlp
+    from srlhpc.ranks.malloc import keep_freed_memory
     from srlhpc.specs.experiment import NormalizeSpec
 
     class Alone:
@@ -38,6 +39,7 @@ def ours() -> Callable[[int], None]:
             del tensor
             yield
 
+    keep_freed_memory()  # as every rank does
     torch.set_num_threads(1)
     kind = Kind("agents", ("agent",), {"obs": ArraySpec((OBSERVED,), "float32")}, Continuous(ACTIONS))
     network = mlp.Settings.model_validate({"kind": "mlp", "hidden": [HIDDEN, HIDDEN], "activation": "relu"})

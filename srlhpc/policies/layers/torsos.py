@@ -22,7 +22,8 @@ Activation = Literal["tanh", "relu"]
 
 _Layer = TypeVar("_Layer", nn.Linear, nn.Conv2d)
 
-_ACTIVATIONS = {"tanh": tanh, "relu": torch.relu}
+# In place: a layer keeps its input for the gradient, and not what it gives.
+_ACTIVATIONS = {"tanh": tanh, "relu": torch.relu_}
 
 
 class Torso(nn.Module):
