@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
@@ -158,7 +159,11 @@ class AlgorithmSettings(Spec):
 _S = TypeVar("_S", bound=Spec)
 
 
-def _from_module(base: type[_S], key: str, package: str) -> Callable[[Any], Any]:
+def _from_module(
+    base: type[_S], key: str, package: str, by_place: Sequence[str], by_name: Sequence[str] = ()
+) -> Callable[[Any], Any]:
+    """Reads the settings with the module that they name, whose `build` is called with such arguments."""
+
     def resolve(data: Any) -> Any:
         if not isinstance(data, dict):
             return data
@@ -175,18 +180,43 @@ def _from_module(base: type[_S], key: str, package: str) -> Callable[[Any], Any]
             raise refusal(str(error), key) from None
         if not issubclass(module.Settings, base):
             raise refusal(f"{name} is no {base.__name__.removesuffix('Settings').lower()} module", key)
+        if wrong := _wrong_call(module.build, by_place, by_name):
+            raise refusal(f"{name}.{wrong}", key)
         return module.Settings.model_validate(data)
 
     return resolve
 
 
+def _wrong_call(build: Any, by_place: Sequence[str], by_name: Sequence[str]) -> str | None:
+    """Why it cannot be called so: told here, because the ranks that call it may have to wait for nodes."""
+    call = ", ".join([*by_place, *(f"{name}=..." for name in by_name)])
+    if not callable(build):
+        return f"build is {shown(build)}; it must be a function, called as build({call})"
+    try:
+        signature = inspect.signature(build)
+    except ValueError:  # some classes and functions of C do not tell
+        return None
+    try:
+        signature.bind(*by_place, **dict.fromkeys(by_name))
+    except TypeError as error:
+        return (
+            f"build takes ({', '.join(map(str, signature.parameters))}) and is called as build({call}): {error}; "
+            "correct its parameters"
+        )
+    return None
+
+
 NamedEnvironment = Annotated[
-    SerializeAsAny[EnvironmentSettings], BeforeValidator(_from_module(EnvironmentSettings, "factory", "envs"))
+    SerializeAsAny[EnvironmentSettings],
+    BeforeValidator(
+        _from_module(EnvironmentSettings, "factory", "envs", ["settings"], ["num_environments", "seed", "render"])
+    ),
 ]
 NamedNetwork = Annotated[
-    SerializeAsAny[NetworkSettings], BeforeValidator(_from_module(NetworkSettings, "kind", "srlhpc.policies"))
+    SerializeAsAny[NetworkSettings],
+    BeforeValidator(_from_module(NetworkSettings, "kind", "srlhpc.policies", ["settings", "kind", "normalize"])),
 ]
 NamedAlgorithm = Annotated[
     SerializeAsAny[AlgorithmSettings],
-    BeforeValidator(_from_module(AlgorithmSettings, "kind", "srlhpc.algorithms")),
+    BeforeValidator(_from_module(AlgorithmSettings, "kind", "srlhpc.algorithms", ["settings", "policy", "context"])),
 ]
