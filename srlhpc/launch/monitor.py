@@ -142,6 +142,9 @@ class AttemptMonitor:
             if not others_go_on:
                 # Nobody ends the step for a dead coordinator.
                 clock.start("lost", self._limits.lost if end.rank else 0.0)
+        # One that dies while the last ones come may be found dead before the status says that all are there.
+        if self.was_up and not any(self._ranks[rank].is_essential for rank in self._said_lost) and clock.stop("lost"):
+            self._progress.say("all other ranks are up and continue")
 
     def _why(self, end: RankEnd, others_go_on: bool) -> str:
         written = read_json(self._attempt.failure(end.rank))
@@ -206,6 +209,10 @@ class Deadlines:
 
     def restart(self, name: str, seconds: float) -> None:
         self._times[name] = time.monotonic() + seconds
+
+    def stop(self, name: str) -> bool:
+        """Takes a deadline back; whether it was set."""
+        return self._times.pop(name, None) is not None
 
     def passed(self, name: str) -> bool:
         return name in self._times and time.monotonic() > self._times[name]

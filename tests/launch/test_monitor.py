@@ -29,6 +29,11 @@ class LooksThenEnds:
     def __init__(self, *happenings: Any) -> None:
         self._happenings = list(happenings)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was looked at to its end."""
+        return not self._happenings
+
     def poll(self) -> int | None:
         if not self._happenings:
             return 0
@@ -79,6 +84,36 @@ def test_ranks_that_are_late_are_named_and_thousands_are_counted(tmp_path: Path)
     assert outcome is not None
     assert "missing: coordinator-0 (rank 0), actor-0 (rank 1)" in (outcome.message or "")
     assert "actor-8 (rank 9) and 1991 more. Their logs" in (outcome.message or "")
+
+
+@pytest.mark.parametrize(
+    ("lost", "others_come", "goes_on"),
+    [("actor-0", True, True), ("actor-0", False, False), ("trainer-default-0", True, False)],
+)
+def test_rank_that_dies_during_the_start_ends_the_attempt_unless_the_others_come_and_go_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str, others_come: bool, goes_on: bool
+) -> None:
+    paths = RunPaths(tmp_path)
+    attempt = paths.attempt(1)
+    attempt.make()
+    ranks = [Rank(0, "coordinator-0"), Rank(1, lost), Rank(2, "actor-1")]
+    watch = AttemptMonitor(paths, attempt, Lease(paths.lease), ranks, ProgressLine(sys.stderr), Limits(poll=0.0))
+    now = 0.0
+    monkeypatch.setattr(watching.time, "monotonic", lambda: now)
+
+    def die() -> None:
+        (attempt.exits / "1").write_text("139 5.0")
+
+    def come() -> None:
+        write_json(paths.status, {"attempt": 1, "phase": "starting", "ranks": [{"rank": 2, "alive": others_come}]})
+
+    def wait() -> None:
+        nonlocal now
+        now += 2 * Limits.lost
+
+    launcher: Any = LooksThenEnds(die, come, wait, None)
+    watch.until_gone(launcher, lambda: None)
+    assert launcher.has_ended == goes_on
 
 
 def watched(tmp_path: Path) -> tuple[RunPaths, Lease, AttemptMonitor]:
