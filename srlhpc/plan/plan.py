@@ -11,8 +11,9 @@ from srlhpc.environment import Kind, Spaces
 from srlhpc.plan.roles import ROLES, RoleRow
 from srlhpc.specs.experiment import ExperimentSpec
 
-SERIAL_CHECKPOINT_UPDATES = 50
-"""Updates between checkpoints of a serial run whose spec gives only seconds."""
+_SERIAL_CHECKPOINT_UPDATES = 50
+_SERIAL_REPLAY_CHECKPOINT_UPDATES = 2000
+"""With replay updates are many and small, and a checkpoint holds all that is kept."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,11 @@ class Plan:
     def kind_of(self, policy: str) -> Kind:
         """The kind of agents that a policy plays."""
         return self.spaces.kind(self.seat(policy).kind)
+
+    @property
+    def serial_checkpoint_updates(self) -> int:
+        """Updates between checkpoints of a serial run whose spec gives only seconds."""
+        return _SERIAL_REPLAY_CHECKPOINT_UPDATES if self.named("replay") else _SERIAL_CHECKPOINT_UPDATES
 
     @property
     def trained_policies(self) -> tuple[str, ...]:

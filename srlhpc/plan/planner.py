@@ -13,7 +13,7 @@ from srlhpc.plan.contract_check import check_contract, check_fields
 from srlhpc.plan.exploration import check_exploration, columns, exploration_notes
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.layouts import block_layout, fragment, policy_shapes, request_layout, windows_layout
-from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, Plan, RolePlan, Seat
+from srlhpc.plan.plan import Plan, RolePlan, Seat
 from srlhpc.plan.replay_check import check_replay
 from srlhpc.plan.roles import ROLES
 from srlhpc.plan.sizes import block_fragments
@@ -37,7 +37,7 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     """
     seats = tuple(_seats(spec, spaces))
     plan = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
-    plan = replace(plan, notes=(*_notes(spec, serial), *_lag_notes(plan), *exploration_notes(plan)))
+    plan = replace(plan, notes=(*_notes(plan), *_lag_notes(plan), *exploration_notes(plan)))
     for policy in plan.trained_policies:
         if not plan.replays(policy):
             _check_batch(plan, policy)
@@ -140,16 +140,16 @@ def _check_roles(spec: ExperimentSpec, seats: tuple[Seat, ...], trained: list[st
         raise UserError("actors.inference.kind: is 'trainer'; every policy must be trained then")
 
 
-def _notes(spec: ExperimentSpec, serial: bool) -> list[str]:
-    notes = []
+def _notes(plan: Plan) -> list[str]:
+    notes, spec = [], plan.spec
     inference = spec.actors.inference.kind
     if inference != "server" and "policy_servers" in spec.model_fields_set:
         notes.append(
             f"policy_servers is not used: with actors.inference.kind {inference}, no rank serves actions alone"
         )
-    if serial and spec.checkpoint.every_updates is None:
+    if plan.serial and spec.checkpoint.every_updates is None:
         notes.append(
-            f"serial runs count updates, not seconds: a checkpoint every {SERIAL_CHECKPOINT_UPDATES} updates; "
+            f"serial runs count updates, not seconds: a checkpoint every {plan.serial_checkpoint_updates} updates; "
             "set checkpoint.every_updates to choose"
         )
     return notes

@@ -20,7 +20,7 @@ from srlhpc.import_path import load_module
 from srlhpc.plan.exploration import columns
 from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
 from srlhpc.plan.layouts import block_layout, policy_shapes, window_shape, windows_layout
-from srlhpc.plan.plan import SERIAL_CHECKPOINT_UPDATES, RolePlan
+from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.replay_sizes import replay_spec, windows_ahead
 from srlhpc.plan.seeds import seed_of
 from srlhpc.plan.sizes import batch_blocks, block_fragments
@@ -164,7 +164,7 @@ class Trainers:
         plan, spec = self._plan, self._plan.spec
         # The steps and updates of the first trained policy are the run's.
         leads = name == plan.trained_policies[0]
-        every = spec.checkpoint.every_updates or (SERIAL_CHECKPOINT_UPDATES if plan.serial else None)
+        every = spec.checkpoint.every_updates or (plan.serial_checkpoint_updates if plan.serial else None)
         return TrainerSettings(
             policy=name,
             stop_steps=spec.stop.steps if leads else None,

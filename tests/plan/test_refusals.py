@@ -102,6 +102,9 @@ def test_settings_that_have_no_effect_are_noted() -> None:
 def test_serial_run_says_how_often_it_checkpoints() -> None:
     (note,) = planned(serial=True).notes
     assert "a checkpoint every 50 updates" in note
+    replay = {"capacity": 1000, "samples_per_insert": 4.0}
+    rule = {"kind": "tests.plan.wanting", "data": "replay"}
+    assert "every 2000 updates" in planned(serial=True, algorithm=rule, replay=replay).notes[0]
     assert planned(serial=True, checkpoint={"every_updates": 3}).notes == ()
 
 
