@@ -1,0 +1,117 @@
+"""Whole runs with dqn, in one process: learnt, resumed bit for bit, and what of a job is refused before it starts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srlhpc.environment import ActionSpace, ArraySpec, Continuous, Discrete, Kind, MultiDiscrete, Spaces
+from srlhpc.errors import UserError
+from srlhpc.evaluation import evaluate
+from srlhpc.plan.layouts import block_layout, request_layout
+from srlhpc.ranks.serial import run_serial
+from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
+from tests.launch.test_exact_resume import differences
+from tests.plan.test_planner import planned
+
+CATCH = {"factory": "catch", "rows": 5, "columns": 3}
+MEMORY = {"kind": "lstm", "size": 8}
+
+
+def job(updates: int, *, memory: bool = False, stop: dict[str, Any] | None = None, **algorithm: Any) -> dict[str, Any]:
+    replay: dict[str, Any] = {"capacity": 4000, "samples_per_insert": 4.0, "start_steps": 200, "block_steps": 8}
+    batch: dict[str, Any] = {"fragments": 16, "fragment_steps": 1}
+    network: dict[str, Any] = {"kind": "mlp", "hidden": [32], "activation": "relu"}
+    if memory:
+        batch = {"fragments": 8, "fragment_steps": 4, "burn_in_steps": 2}
+        network["recurrent"] = MEMORY
+    return settings(
+        CATCH,
+        stop=stop or {"updates": updates},
+        network=network,
+        algorithm={"kind": "dqn", "learning_rate": 2e-3, "target_every_updates": 10, **algorithm},
+        batch=batch,
+        replay=replay | {"draw": {"kind": "prioritized"}},
+        actors={"ranks": 1, "ring": 2, "environments": 4},
+        checkpoint={"every_updates": 20},
+    )
+
+
+def test_catch_is_learnt_and_evaluated_without_exploring(tmp_path: Path) -> None:
+    run = job(0, stop={"updates": 4000, "return_mean": 0.7})
+    paths = make_run(tmp_path, run)
+    attempt, _ = make_attempt(paths, run)
+    run_serial(paths, attempt)
+    assert outcome(attempt)["reason"] == "return_mean"
+    assert evaluate(paths, episodes=50)["return_mean"] >= 0.9
+
+
+@pytest.mark.parametrize("memory", [False, True], ids=["none", "lstm"])
+@pytest.mark.parametrize("algorithm", [{}, {"distribution": {"kind": "quantile", "quantiles": 5}}], ids=["mean", "qr"])
+def test_resumed_run_gives_the_bits_of_an_undisturbed_one(
+    memory: bool, algorithm: dict[str, Any], tmp_path: Path
+) -> None:
+    def run(updates: int) -> dict[str, Any]:
+        return job(updates, memory=memory, **algorithm)
+
+    whole, halves = (make_run(tmp_path, run(40), name) for name in ("whole", "halves"))
+    run_serial(whole, make_attempt(whole, run(40))[0])
+    run_serial(halves, make_attempt(halves, run(20))[0])
+    run_serial(halves, make_attempt(halves, run(40), checkpoint(halves, 20))[0])
+    one, other = (tree_of(paths, 40)["policies"] for paths in (whole, halves))
+    assert differences(one, other) == []
+    assert "target" in one["default"]["optimizer"]
+
+
+def plan(**changes: Any) -> Any:
+    whole = {
+        "algorithm": {"kind": "dqn"},
+        "replay": {"capacity": 1000, "samples_per_insert": 8.0},
+        "batch": {"fragments": 8, "fragment_steps": 1},
+    }
+    return planned(**whole | changes)
+
+
+def test_records_hold_what_first_priorities_are_made_of_and_requests_grow_by_nothing() -> None:
+    made = plan()
+    outputs = [field.name for field in block_layout(made, "default").fields if field.name.startswith("out.")]
+    assert outputs == ["out.q_taken", "out.q_max"]
+    assert "epsilon" not in " ".join(field.name for field in request_layout(made, "default").fields)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"replay": None}, "policies.default.replay: is missing; algorithm dqn draws from replay"),
+        (
+            {"normalize": {"returns": "pop_art"}},
+            "policies.default.normalize.returns: is pop_art, but networks normalise returns only as 'actor_critic'",
+        ),
+    ],
+    ids=["replay", "returns"],
+)
+def test_job_that_dqn_cannot_train_is_refused(changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(UserError, match=re.escape(text)):
+        plan(**changes)
+
+
+@pytest.mark.parametrize(
+    ("actions", "text"),
+    [
+        (Continuous(2), "policies.default: algorithm dqn compares the values of single choices, but agents of kind"),
+        (MultiDiscrete((2, 2)), "have several choices at once; set algorithm.kind to ppo"),
+    ],
+)
+def test_agents_that_dqn_cannot_train_are_refused(actions: ActionSpace, text: str) -> None:
+    kind = Kind("agent", ("agent",), {"obs": ArraySpec((2,), "float32")}, actions)
+    with pytest.raises(UserError, match=re.escape(text)):
+        plan(spaces=Spaces((kind,)))
+
+
+def test_a_network_without_the_contract_is_refused_with_both_names() -> None:
+    kind = Kind("agent", ("agent",), {"obs": ArraySpec((2,), "float32")}, Discrete(2))
+    with pytest.raises(UserError, match="algorithm dqn trains networks that offer 'action_values', but network tests"):
+        plan(spaces=Spaces((kind,)), network={"kind": "tests.rules.critic_beside"})
