@@ -36,7 +36,7 @@ class Rows(NamedTuple):
     seen: Any
     """Observations as actor and critics take them, N rows."""
     later: Any
-    """Those of the records' successors."""
+    """Observations of the successors of the records."""
     actions: Tensor
     """float32 `[N, D]` in [-1, 1]."""
     rewards: Tensor
