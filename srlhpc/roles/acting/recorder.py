@@ -277,9 +277,9 @@ class SeatRecorder:
     def start_over(self) -> None:
         """Forgets what came before: the open fragment, or else the next, starts anew with new episodes.
 
-        A skipped number says that nothing follows to the fragment before.
+        A skipped number says that nothing follows to the fragment before, if there is one.
         """
-        self._sequence += 1
+        self._sequence += self._sequence > 0
         self._tail, self._start_state, self._next_start_state = None, {}, {}
         if self._block is not None:
             self._begin(self._block)

@@ -188,6 +188,15 @@ def test_header_numbers_the_fragments_of_its_group() -> None:
     assert [header[BlockHeader.TRAINED_FROM] for header in headers] == [0, 0]
 
 
+def test_new_episodes_skip_a_number_if_a_fragment_came_before() -> None:
+    play = Play(one_environment(Script(20)), default={"records": 3})
+    play.run(4)
+    play.actor.start(1)
+    play.actor.start(2)
+    play.run(7)
+    assert [block.header[BlockHeader.SEQUENCE] for block in play.only.blocks] == [0, 3, 4]
+
+
 # --- recurrent state and burn-in -----------------------------------------------------------------------------------
 
 
