@@ -6,7 +6,7 @@ An environment writes observations (and masks) to `now`, after a step also `now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from srlhpc.environment import (
     Kind,
     SavedState,
     Spaces,
+    Stack,
     Step,
     empty_kind_step,
 )
@@ -33,9 +34,11 @@ def single_agent_spaces(
     *,
     has_action_masks: bool = False,
     frames_per_step: int = 1,
+    stacks: Mapping[str, Stack] | None = None,
 ) -> Spaces:
     """Spaces with one kind of one agent, both called `agent`."""
-    return Spaces((Kind(AGENT, (AGENT,), observations, actions, has_action_masks),), frames_per_step)
+    kind = Kind(AGENT, (AGENT,), observations, actions, has_action_masks, stacks or {})
+    return Spaces((kind,), frames_per_step)
 
 
 class SingleAgentRecords:

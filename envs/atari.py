@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
-from srlhpc.environment import Array, ArraySpec, Discrete, Environment, EpisodeTracker, Step
+from srlhpc.environment import Array, ArraySpec, Discrete, Environment, EpisodeTracker, Stack, Step
 from srlhpc.errors import UserError, did_you_mean
 from srlhpc.specs.named_modules import EnvironmentSettings
 
@@ -83,7 +83,10 @@ class Atari(Environment):
     def __init__(self, vector: Any, settings: Settings, num_environments: int, render: bool) -> None:
         names = [action.name for action in vector.ale.get_action_set()]
         self.spaces = single_agent_spaces(
-            {"obs": ArraySpec((STACK, SIDE, SIDE), "uint8")}, Discrete(len(names)), frames_per_step=FRAMES_PER_STEP
+            {"obs": ArraySpec((STACK, SIDE, SIDE), "uint8")},
+            Discrete(len(names)),
+            frames_per_step=FRAMES_PER_STEP,
+            stacks={"obs": Stack(STACK, "zeros")},
         )
         self.num_environments = num_environments
         self._vector = vector
@@ -95,6 +98,9 @@ class Atari(Environment):
         self._records = SingleAgentRecords(self.spaces, num_environments)
         self._games = EpisodeTracker(num_environments, (AGENT,))
         self._lives = np.zeros(num_environments, np.int32)
+        self._game_over = np.zeros(num_environments, np.bool_)
+        # With `life_loss_terminates` an episode may begin in the middle of a game, with the frames before it.
+        self._records.now.stacks_begin = self._begins = np.zeros((num_environments, 1), np.bool_)
 
     def reset(self, seed: int) -> Step:
         seeds = np.random.SeedSequence(seed).generate_state(self.num_environments) >> 1
@@ -102,6 +108,8 @@ class Atari(Environment):
         self._records.now.observations["obs"][:, 0] = observations
         self._lives[:] = info["lives"]
         self._games.reset()
+        self._game_over[:] = False
+        self._begins[:] = True
         return self._records.start()
 
     def step(self, actions: Mapping[str, Array]) -> Step:
@@ -110,10 +118,12 @@ class Atari(Environment):
         observations, scores, terminated, truncated, info = self._vector.step(chosen)
         game_over = terminated | truncated
         episodes = self._games.record(scores[:, None], ~ended, game_over)
+        self._begins[:, 0], self._game_over[:] = self._game_over, game_over
         if self._lives_count:
             late = game_over & ended
             if late.any():
                 observations, info = self._restart(late)
+                self._begins[late], self._game_over[late] = True, False
             lives = info["lives"]
             # Some games show 0 lives for a moment before they end.
             terminated = terminated | ((lives > 0) & (lives < self._lives))

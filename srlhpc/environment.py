@@ -50,6 +50,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_FRAMES = 255
+"""Longest stack of frames."""
+
 Array = NDArray[Any]
 FloatArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
@@ -119,6 +122,21 @@ ActionSpace = Discrete | MultiDiscrete | Continuous
 
 
 @dataclass(frozen=True)
+class Stack:
+    """Says of an observation that its first axis holds the last frames that its agent saw, the newest last.
+
+    Frames that were seen before are then neither stored nor sent again. So the stack of every record is that of the
+    record before without its oldest frame and with a new one behind it, also in the invalid record after an end. Where
+    it begins anew (`KindStep.stacks_begin`), all frames but the newest are what the beginning is filled with.
+    """
+
+    frames: int
+    """Length of the first axis: 2 to `MOST_FRAMES`."""
+    filled_with: Literal["zeros", "newest"]
+    """What stands for frames from before the beginning: zeros, or the newest frame again."""
+
+
+@dataclass(frozen=True)
 class Kind:
     """Agents of equal observation and action spaces."""
 
@@ -130,6 +148,8 @@ class Kind:
     actions: ActionSpace
     has_action_masks: bool = False
     """Whether every step says which choices are allowed (true = allowed)."""
+    stacks: Mapping[str, Stack] = field(default_factory=dict)
+    """Keys of those observations that are stacks of frames."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +176,10 @@ class Spaces:
                     },
                     "actions": _action_space_to_json(kind.actions),
                     "has_action_masks": kind.has_action_masks,
+                    "stacks": {
+                        key: {"frames": stack.frames, "filled_with": stack.filled_with}
+                        for key, stack in kind.stacks.items()
+                    },
                 }
                 for kind in self.kinds
             ],
@@ -172,6 +196,8 @@ class Spaces:
                 },
                 actions=_action_space_from_json(kind["actions"]),
                 has_action_masks=kind["has_action_masks"],
+                # Runs from before there were any lack them.
+                stacks={key: Stack(**stack) for key, stack in kind.get("stacks", {}).items()},
             )
             for kind in data["kinds"]
         )
@@ -220,6 +246,14 @@ class KindStep:
     """`[E, A]`: the last record was cut by a limit (bootstrap from the observation now, so the agent is `alive`)."""
     action_masks: BoolArray | None = None
     """`[E, A, mask_size]`, true = allowed, at least one per choice; only for kinds with `has_action_masks`."""
+    stacks_begin: BoolArray | None = None
+    """`[E, A]`: stacks of frames begin anew now; None: where `first`. They always do where an agent is not `alive`."""
+
+    @property
+    def new_stacks(self) -> BoolArray:
+        """`[E, A]`: where stacks of frames begin anew now."""
+        begin = self.first if self.stacks_begin is None else self.stacks_begin
+        return begin | ~self.alive
 
 
 @dataclass(frozen=True)

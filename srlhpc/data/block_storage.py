@@ -14,8 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, STATE, BlockHeader
+from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, NEW_STACKS, STATE, BlockHeader
 from srlhpc.data.layout import Array, Axis, Layout
+from srlhpc.data.stack_storage import StackStorage
+from srlhpc.data.stacks import own_frames
 from srlhpc.data.windows import CUT, WindowShape
 
 Indices = NDArray[np.int64]
@@ -80,6 +82,7 @@ class BlockStorage:
         """The same memory with the axes of slots, records and columns as one."""
         self._indices: dict[str, Callable[[Places], Indices]] = {}
         """Which of the places a field is taken from."""
+        self._stacks: dict[str, StackStorage] = {}
         for item in block.fields:
             if item.name.startswith(STATE):
                 # A state is stored before every start: that of the block and those of its chunks.
@@ -87,13 +90,18 @@ class BlockStorage:
                 self._indices[item.name] = attrgetter("items")
             elif item.name.startswith((CHUNK_STATE, FINAL_STATE)):
                 continue
+            elif item.stack is not None:
+                self._stacks[item.name] = StackStorage(item, slots)
+                self._arrays[item.name] = self._stacks[item.name].frames
+                continue
             else:
                 shape, axes = (slots, *item.shape), 1 + len(item.axes)
                 of_columns = "seen" if item.shape[0] > self._records else "of_column"
                 self._indices[item.name] = attrgetter(of_columns if Axis.AGENT in item.axes else "of_group")
-            self._arrays[item.name] = array = np.zeros(shape, item.dtype)
+            # Of beginnings the distance to the last one is kept.
+            self._arrays[item.name] = array = np.zeros(shape, "uint8" if item.name == NEW_STACKS else item.dtype)
             self._flat[item.name] = array.reshape(-1, *shape[axes:])
-        self.names = (*self._arrays, CUT)
+        self.names = (*(name for name in self._arrays if name != NEW_STACKS), CUT)
         """Every field that `gather` knows."""
         self._group, self._sequence, self._next, self._previous = np.full((len(_LINKS), slots), NOTHING, np.int64)
         self._newest: dict[int, int] = {}
@@ -121,6 +129,9 @@ class BlockStorage:
 
     def _write(self, slot: int, fields: Mapping[str, Array]) -> None:
         for name, array in self._arrays.items():
+            if name == NEW_STACKS:
+                array[slot] = own_frames(fields[name])
+                continue
             if not name.startswith(STATE):
                 array[slot] = fields[name]
                 continue
@@ -188,6 +199,8 @@ class BlockStorage:
         """One field of some windows as data/windows.py lays it out, written to `out` if given."""
         if name == CUT:
             return _cut(places, out)
+        if name in self._stacks:
+            return self._stacks[name].gather(places.seen, self._flat[NEW_STACKS].take(places.seen), out)
         # `clip` saves a copy: every index is in range.
         found: Array = self._flat[name].take(self._indices[name](places), 0, out, "clip")
         if places.lengths is not None and name in _NO_RECORD:

@@ -10,6 +10,8 @@ environment (a block holds the trained ones only), M action mask size, C chunks 
 | field | block | request | reply |
 |---|---|---|---|
 | `obs.KEY` | `[T + 1, E, A, ...]` | `[E, A, ...]` | |
+| `obs.KEY`, a stack of n frames | `[T + n, E, A, ...]`: each once (data/stacks.py) | `[E, A, n, ...]` | |
+| `new_stacks`, only with stacks | `[T + 1, E, A]` bool | | |
 | `first` | `[T + 1, E, A]` bool | `[E, A]` | |
 | `valid`, `alive` | `[T, E, A]` bool | `alive` `[E, A]` | |
 | `action_masks` | `[T + 1, E, A, M]` bool | `[E, A, M]` | |
@@ -34,7 +36,7 @@ from operator import attrgetter
 from typing import Any
 
 from srlhpc.data.layout import Array, Axis, Field, Layout
-from srlhpc.environment import ArraySpec, Kind
+from srlhpc.environment import ArraySpec, Kind, Stack
 from srlhpc.specs.contracts import RecordField
 
 OBSERVATION = "obs."
@@ -45,6 +47,8 @@ CHUNK_STATE = "chunk_state."
 """Prefix of the names of a recurrent state before the other chunks."""
 FINAL_STATE = "final_state."
 """Prefix of the names of a recurrent state before the bootstrap."""
+NEW_STACKS = "new_stacks"
+"""Name of the field that says where stacks of frames begin anew; what is made of blocks holds whole stacks instead."""
 
 _COLUMN = (Axis.ENVIRONMENT, Axis.AGENT)
 _NUMBER = ArraySpec((), "float32")
@@ -95,13 +99,16 @@ def record_fields(shapes: PolicyShapes) -> tuple[RecordField, ...]:
 
 
 def _fields_of_every_rule(shapes: PolicyShapes) -> Iterator[RecordField]:
-    for key, array in shapes.kind.observations.items():
-        yield _acted_on(OBSERVATION + key, array, _observation(key))
+    kind = shapes.kind
+    for key, array in kind.observations.items():
+        yield _acted_on(OBSERVATION + key, array, _observation(key), kind.stacks.get(key))
+    if kind.stacks:
+        yield RecordField(NEW_STACKS, _FLAG, "seen", attrgetter("new_stacks"), has_bootstrap=True)
     yield _acted_on("first", _FLAG, attrgetter("first"))
-    if shapes.kind.has_action_masks:
-        masks = ArraySpec((shapes.kind.actions.mask_size,), "bool")
+    if kind.has_action_masks:
+        masks = ArraySpec((kind.actions.mask_size,), "bool")
         yield _acted_on("action_masks", masks, attrgetter("action_masks"))
-    yield RecordField("actions", shapes.kind.actions.array, "replied", _replied("actions"))
+    yield RecordField("actions", kind.actions.array, "replied", _replied("actions"))
     yield RecordField("log_probs", _NUMBER, "replied", _replied("log_probs"))
     yield RecordField("rewards", _NUMBER, "stepped", attrgetter("rewards"))
     yield RecordField("terminated", _FLAG, "stepped", attrgetter("terminated"))
@@ -113,9 +120,9 @@ def _fields_of_every_rule(shapes: PolicyShapes) -> Iterator[RecordField]:
         yield RecordField(OUTPUT + name, array, "replied", _replied(OUTPUT + name))
 
 
-def _acted_on(name: str, array: ArraySpec, value: Callable[[Any], Array]) -> RecordField:
+def _acted_on(name: str, array: ArraySpec, value: Callable[[Any], Array], stack: Stack | None = None) -> RecordField:
     """What acting needs at every record, and at the bootstrap observation."""
-    return RecordField(name, array, "seen", value, has_bootstrap=True, in_request=True)
+    return RecordField(name, array, "seen", value, has_bootstrap=True, in_request=True, stack=stack)
 
 
 def _observation(key: str) -> Callable[[Any], Array]:
@@ -139,7 +146,8 @@ def block_layout(shapes: PolicyShapes, records: int, num_environments: int, agen
     def fields() -> Iterator[Field]:
         for item in record_fields(shapes):
             axes = (Axis.RECORD, *_COLUMN) if item.has_agents else (Axis.RECORD,)
-            yield _field(item.name, item.array, axes, sizes | {Axis.RECORD: records + item.has_bootstrap})
+            entries = item.earlier + records + item.has_bootstrap
+            yield _field(item.name, item.entry, axes, sizes | {Axis.RECORD: entries}, item.stack)
         yield from _states(STATE, shapes, _COLUMN, sizes)
         if chunks > 1:
             yield from _states(CHUNK_STATE, shapes, (Axis.CHUNK, *_COLUMN), sizes)
@@ -148,8 +156,10 @@ def block_layout(shapes: PolicyShapes, records: int, num_environments: int, agen
     return Layout.of(fields())
 
 
-def _field(name: str, array: ArraySpec, axes: tuple[Axis, ...], sizes: Mapping[Axis, int]) -> Field:
-    return Field(name, (*(sizes[axis] for axis in axes), *array.shape), array.dtype, axes)
+def _field(
+    name: str, array: ArraySpec, axes: tuple[Axis, ...], sizes: Mapping[Axis, int], stack: Stack | None = None
+) -> Field:
+    return Field(name, (*(sizes[axis] for axis in axes), *array.shape), array.dtype, axes, stack)
 
 
 def _states(prefix: str, shapes: PolicyShapes, axes: tuple[Axis, ...], sizes: Mapping[Axis, int]) -> Iterator[Field]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srlhpc.environment import Stack
+
 Array = NDArray[Any]
 
 ALIGNMENT_BYTES = 64
@@ -41,6 +43,8 @@ class Field:
     dtype: str
     axes: tuple[Axis, ...] = ()
     """What the leading axes count; the others belong to one value."""
+    stack: Stack | None = None
+    """Set where the entries of the first axis are frames of stacks (data/stacks.py)."""
 
     @property
     def size_bytes(self) -> int:
@@ -81,7 +85,7 @@ class Layout:
     def digest(self) -> str:
         """Equal exactly where the bytes mean the same."""
         # dtype.str has the byte order, so a node of the other order is found out.
-        text = ";".join(f"{f.name}{f.shape}{np.dtype(f.dtype).str}" for f in self.fields)
+        text = ";".join(f"{f.name}{f.shape}{np.dtype(f.dtype).str}{f.stack or ''}" for f in self.fields)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def allocate(self) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ Letters: R records of a window, N windows of a message.
 
 | field | shape |
 |---|---|
-| fields of records (data/blocks.py) | `[R, N, ...]`, with a bootstrap `[R + 1, N, ...]`; `versions` too |
+| fields of records (data/blocks.py) | `[R, N, ...]`, with a bootstrap `[R + 1, N, ...]`; `versions` too; stacks whole |
 | `cut` | `[R, N]` bool |
 | `state.NAME` | `[N, ...]`, before record 0; only with memory |
 | `slot`, `generation` | `[N]` int64: which item of the store it is, and how often its place was filled before |
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from srlhpc.data.blocks import STATE, PolicyShapes, record_fields
+from srlhpc.data.blocks import NEW_STACKS, STATE, PolicyShapes, record_fields
 from srlhpc.data.layout import Axis, Field, Layout
 
 CUT = "cut"
@@ -81,6 +81,8 @@ def window_layout(shapes: PolicyShapes, records: int, columns: int, extra: Itera
 
     def fields() -> Iterator[Field]:
         for item in record_fields(shapes):
+            if item.name == NEW_STACKS:
+                continue
             yield Field(item.name, (records + item.has_bootstrap, columns, *item.array.shape), item.array.dtype, record)
         yield Field(CUT, (records, columns), "bool", record)
         for name, array in shapes.state.items():

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from srlhpc.environment import Array, ArraySpec, Continuous, Discrete, Kind
+from srlhpc.environment import Array, ArraySpec, Continuous, Discrete, Kind, Stack
 from srlhpc.specs.spec import Spec
 
 ACTOR_CRITIC = "actor_critic"
@@ -94,6 +94,18 @@ class RecordField:
     """Whether acting needs it, so that it travels to the policy server too; only where it is `seen`."""
     has_agents: bool = True
     """Whether every agent has a value of its own; else one belongs to the whole record of a group."""
+    stack: Stack | None = None
+    """Set where `array` is a stack of frames, of which a block has each once (data/stacks.py)."""
+
+    @property
+    def earlier(self) -> int:
+        """Entries of a block before those of record 0: the older frames of its stack."""
+        return 0 if self.stack is None else self.stack.frames - 1
+
+    @property
+    def entry(self) -> ArraySpec:
+        """Shape and dtype of one entry of a block, for one agent."""
+        return self.array if self.stack is None else ArraySpec(self.array.shape[1:], self.array.dtype)
 
 
 @dataclass(frozen=True)

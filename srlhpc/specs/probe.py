@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
-from srlhpc.environment import Spaces
+from srlhpc.environment import MOST_FRAMES, ArraySpec, Spaces, Stack
 from srlhpc.errors import UserError
 from srlhpc.import_path import missing_packages
 from srlhpc.specs.child_processes import die_with_parent, kill_marked
@@ -54,7 +54,22 @@ def probe_spaces(settings: EnvironmentSettings, timeout_seconds: float = TIMEOUT
             raise UserError(
                 f"environment '{settings.factory}': kind '{kind.name}' has no observations, so its agents cannot learn"
             )
+        for key, stack in kind.stacks.items():
+            _check_stack(
+                f"environment '{settings.factory}': kind '{kind.name}'", kind.observations.get(key), key, stack
+            )
     return spaces
+
+
+def _check_stack(where: str, array: ArraySpec | None, key: str, stack: Stack) -> None:
+    """Raises UserError: an observation is no stack of so many frames."""
+    if array is None:
+        raise UserError(f"{where} declares a stack '{key}', but has no such observation; correct `Kind.stacks`")
+    if not 2 <= stack.frames <= MOST_FRAMES or array.shape[:1] != (stack.frames,):
+        raise UserError(
+            f"{where} declares observation '{key}' as a stack of {stack.frames} frames, but it has shape "
+            f"{array.shape}; the first axis counts the frames, of which there may be 2 to {MOST_FRAMES}"
+        )
 
 
 def check_packages(settings: EnvironmentSettings) -> None:

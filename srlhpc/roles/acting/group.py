@@ -14,6 +14,7 @@ from srlhpc.comm.acquisition import holding, in_order
 from srlhpc.environment import Environment, Step, zero_actions
 from srlhpc.roles.acting.record_check import RecordCheck
 from srlhpc.roles.acting.recorder import SeatRecorder
+from srlhpc.roles.acting.stack_check import StackCheck
 from srlhpc.roles.acting.step_check import StepCheck
 from srlhpc.roles.time_use import TimeUse
 
@@ -37,7 +38,9 @@ class Group:
         self._to_open = [(policy, seats[policy][1]) for policy in in_order(lengths)]
         self._seed = seed
         self._check = StepCheck(environment.spaces, environment.num_environments)
-        self._record_checks = [RecordCheck(kind) for kind in environment.spaces.kinds]
+        kinds = environment.spaces.kinds
+        self._checks: list[RecordCheck | StackCheck] = [RecordCheck(kind) for kind in kinds]
+        self._checks += [StackCheck(kind) for kind in kinds if kind.stacks]
         self._step: Step | None = None
         self._waiting = False
         self._drops_replies = False
@@ -50,7 +53,7 @@ class Group:
             recorder.start_over()
         self._step = self.environment.reset(self._seed(start))
         self._check(self._step)
-        for check in self._record_checks:
+        for check in self._checks:
             check.begin(self._step)
 
     @property
@@ -110,7 +113,7 @@ class Group:
         self._step = step = self.environment.step(self._actions)
         time_use.spent("environment")
         self._check(step)
-        for check in self._record_checks:
+        for check in self._checks:
             check(step)
         for kind, recorder in self._recorders:
             recorder.finish_record(step.kinds[kind])
@@ -144,7 +147,7 @@ class Group:
             return
         self._step = self.environment.load_state(state["environment"])
         self._check(self._step)
-        for check in self._record_checks:
+        for check in self._checks:
             check.continues(self._step)
         if self._waiting:
             for kind, recorder in self._recorders:

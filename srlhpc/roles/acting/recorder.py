@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.protocol import GrantHeader
-from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, STATE, BlockHeader, ReplyHeader, RequestHeader
+from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, NEW_STACKS, STATE, BlockHeader, ReplyHeader, RequestHeader
 from srlhpc.data.layout import prefixed
+from srlhpc.data.stacks import build_stacks, own_frames
 from srlhpc.environment import KindStep
 from srlhpc.specs.contracts import RecordField
 
@@ -69,12 +70,13 @@ class SeatRecorder:
         # After these records the state is kept: before a chunk, the bootstrap, and the next fragment's t = 0.
         self._state_records = {*ends, records - 1, records - 1 - burn_in}
         self._fields = tuple(fields)
-        self._seen = _sources(f for f in self._fields if f.written == "seen")
+        self._seen = _sources(f for f in self._fields if f.written == "seen" and f.stack is None)
+        self._stacks = [(f, f.stack) for f in self._fields if f.stack is not None]
         self._in_request = _sources(f for f in self._fields if f.in_request)
         self._replied = _sources(f for f in self._fields if f.written == "replied" and f.has_agents)
         self._of_group = _sources(f for f in self._fields if f.written == "replied" and not f.has_agents)
         self._stepped = _sources(f for f in self._fields if f.written == "stepped")
-        self._bootstrap = _sources(f for f in self._fields if f.has_bootstrap)
+        self._bootstrap = _sources(f for f in self._fields if f.has_bootstrap and f.stack is None)
         self._trains = channels.blocks is not None
         self._block: Message | None = None
         self._t = 0
@@ -155,7 +157,7 @@ class SeatRecorder:
                     array[...] = 0
             else:
                 for name, part in self._tail.items():
-                    fields[name][: self._burn_in] = part
+                    fields[name][: len(part)] = part
                 # They were trained in the fragment before.
                 fields["valid"][: self._burn_in] = False
         for name, view in prefixed(fields, STATE).items():
@@ -179,6 +181,19 @@ class SeatRecorder:
         """Writes the first half of the record."""
         if self._block is not None:
             self._write(self._block.fields, self._seen, step)
+            self._write_stacks(self._block.fields, step)
+
+    def _write_stacks(self, fields: Mapping[str, Array], step: KindStep) -> None:
+        """Writes the newest frames, at the block's first record whole stacks.
+
+        The first record behind burn-in that nothing came before needs no older frames: there stacks begin anew.
+        """
+        for field, stack in self._stacks:
+            seen, frames = field.value(step)[:, self._trained_in_kind], fields[field.name]
+            if self._t == 0:
+                frames[: stack.frames] = np.moveaxis(seen, 2, 0)
+            else:
+                frames[self._t + stack.frames - 1] = seen[:, :, -1]
 
     def _write(self, fields: Mapping[str, Array], sources: _Sources, step: KindStep) -> None:
         for name, value in sources:
@@ -242,14 +257,13 @@ class SeatRecorder:
         self._t += 1
         if self._t == self._records:
             self._write(fields, self._bootstrap, step)
+            self._write_stacks(fields, step)
             self._send(self._block)
 
     def _send(self, block: Message) -> None:
         fields, burn_in = block.fields, self._burn_in
         if burn_in:
-            self._tail = {
-                field.name: fields[field.name][self._records - burn_in : self._records].copy() for field in self._fields
-            }
+            self._tail = self._last(fields, burn_in)
         self._start_state = self._next_start_state
         valid, header = fields["valid"], block.header
         header[BlockHeader.GROUP] = self._group
@@ -264,6 +278,17 @@ class SeatRecorder:
         self._sequence += 1
         self._block = None
         self._granted = self.channels.grants is None
+
+    def _last(self, fields: Mapping[str, Array], count: int) -> dict[str, Array]:
+        """The last records of the block."""
+        start = self._records - count
+        last = {field.name: fields[field.name][start : self._records + field.earlier].copy() for field in self._fields}
+        # A stack that began just before would be filled from what lies before it, which is no longer there.
+        for field, stack in self._stacks:
+            own = own_frames(fields[NEW_STACKS][: start + 1])[-1:]
+            first = last[field.name][: stack.frames]
+            build_stacks(first.copy(), own, stack, np.moveaxis(first, 0, 2)[None])
+        return last
 
     # --- ending and resuming -------------------------------------------------------------------------------------
 
@@ -323,7 +348,7 @@ class SeatRecorder:
     def _written(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """What the open fragment has of each field: its whole records, and states."""
         chunks = sum(end < self._t for end in self._chunk_ends)
-        parts = {field.name: fields[field.name][: self._t] for field in self._fields}
+        parts = {field.name: fields[field.name][: self._t + field.earlier if self._t else 0] for field in self._fields}
         for name, array in fields.items():
             if name.startswith(STATE):
                 parts[name] = array

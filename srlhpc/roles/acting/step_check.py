@@ -73,7 +73,7 @@ def _expected(kind: Kind, num_environments: int) -> dict[str, _Declared]:
     expected = {
         f"observation '{key}'": ((*lead, *spec.shape), np.dtype(spec.dtype)) for key, spec in kind.observations.items()
     }
-    expected |= {name: (lead, np.dtype(np.bool_)) for name in _FLAGS}
+    expected |= {name: (lead, np.dtype(np.bool_)) for name in (*_FLAGS, "stacks_begin")}
     expected["rewards"] = (lead, np.dtype(np.float32))
     expected["action_masks"] = ((*lead, kind.actions.mask_size), np.dtype(np.bool_))
     return expected
@@ -87,6 +87,8 @@ def _arrays(step: KindStep, kind: Kind) -> Iterator[tuple[str, NDArray[Any] | No
         yield name, getattr(step, name)
     if kind.has_action_masks:
         yield "action_masks", step.action_masks
+    if step.stacks_begin is not None:
+        yield "stacks_begin", step.stacks_begin
 
 
 def _check_array(

@@ -17,8 +17,10 @@ from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.comm.channel import Message
-from srlhpc.data.blocks import BlockHeader
+from srlhpc.data.blocks import NEW_STACKS, BlockHeader
 from srlhpc.data.layout import Array, Axis, Field, Layout
+from srlhpc.data.stacks import build_stacks, own_frames, whole
+from srlhpc.environment import Stack
 from srlhpc.rl.policy_lag import PolicyLag, policy_lag
 from srlhpc.roles.training.copy_stream import CopyStream, Transfer
 
@@ -49,11 +51,20 @@ class Staging:
         self._tensors: dict[str, Tensor] = {}
         self._places: list[tuple[str, Array, _Stretch]] = []
         """Room for each block in turn, by field, and how the block's array is stretched to it."""
-        for field in layout.fields:
+        self._stacks: list[tuple[str, Array, Stack]] = []
+        """Room for each block's stacks of frames."""
+        for given in layout.fields:
+            if given.name == NEW_STACKS:
+                continue
+            field = given if given.stack is None else whole(given)
             dtype = torch.from_numpy(np.empty(0, field.dtype)).dtype
             shape = _batch_shape(field, self.columns)
             self._tensors[field.name] = tensor = torch.zeros(shape, dtype=dtype, pin_memory=device.type == "cuda")
-            self._places.append((field.name, *_place(field, tensor.numpy(), blocks, sizes)))
+            room, stretch = _place(field, tensor.numpy(), blocks, sizes)
+            if given.stack is None:
+                self._places.append((field.name, room, stretch))
+            else:
+                self._stacks.append((field.name, room, given.stack))
         self._arrays = {name: tensor.numpy() for name, tensor in self._tensors.items()}
         self._transfer = Transfer(self._tensors, device, stream) if stream is not None else None
         self.clear()
@@ -88,6 +99,10 @@ class Staging:
         """Copies a block or message into the columns of a place that is still empty."""
         for name, room, stretch in self._places:
             room[place] = fields[name][stretch]
+        if self._stacks:
+            own = own_frames(fields[NEW_STACKS])
+            for name, room, stack in self._stacks:
+                build_stacks(fields[name], own, stack, room[place])
         self.filled += 1
         self._send_if_full()
 

@@ -1,0 +1,63 @@
+"""Stacks of frames as blocks hold them: every frame once.
+
+A block has T + n frames for the stacks of n frames of its T records and the bootstrap: frames 0 to n - 1 are the stack
+of record 0, and frame t + n - 1 is the newest of record t. Where a stack began anew since record 0, its older frames
+are not those that lie before, but what the environment fills stacks with.
+
+Letters: T records, n frames of a stack, C axes of columns (environments and agents).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from srlhpc.data.layout import Array, Field
+from srlhpc.environment import MOST_FRAMES, Stack
+
+
+def whole(field: Field) -> Field:
+    """Stacks `[T + 1, C, n, ...]` in place of the frames `[T + n, C, ...]` of a block."""
+    assert field.stack is not None
+    frames, axes = field.stack.frames, len(field.axes)
+    shape = (field.shape[0] - frames + 1, *field.shape[1:axes], frames, *field.shape[axes:])
+    return dataclasses.replace(field, shape=shape, stack=None)
+
+
+def own_frames(new_stacks: Array) -> Array:
+    """How many frames of each stack, counted from the newest, lie in the block one behind the other.
+
+    Args:
+        new_stacks: bool `[T + 1, C]`, where stacks begin anew.
+
+    Returns:
+        uint8 `[T + 1, C]`: 1 at a beginning and one more at each record behind it, at most 255; 255 before the first.
+    """
+    records = np.arange(len(new_stacks)).reshape(-1, *[1] * (new_stacks.ndim - 1))
+    beginnings = np.maximum.accumulate(np.where(new_stacks, records, -MOST_FRAMES), axis=0)
+    return np.minimum(records - beginnings + 1, MOST_FRAMES).astype(np.uint8)
+
+
+def build_stacks(frames: Array, own: Array, stack: Stack, out: Array) -> None:
+    """Writes whole stacks.
+
+    Args:
+        frames: `[T + n, C, ...]`.
+        own: what `own_frames` gives, `[T + 1, C]`.
+        stack: as declared.
+        out: `[T + 1, C, n, ...]`.
+    """
+    records, by_place = len(own), np.moveaxis(out, own.ndim, 0)
+    for place in range(stack.frames):
+        by_place[place] = frames[place : place + records]
+    if own.min(initial=MOST_FRAMES) >= stack.frames:
+        return
+    for place in range(stack.frames - 1):
+        older = own < stack.frames - place
+        if stack.filled_with == "zeros":
+            by_place[place][older] = 0
+            continue
+        stacks = np.nonzero(older)
+        beginning: tuple[Array, ...] = (stack.frames - own[older].astype(np.int64), *stacks)
+        by_place[place][older] = by_place[beginning]
