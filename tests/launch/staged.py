@@ -23,7 +23,7 @@ class Settings(EnvironmentSettings):
         return [Panel(title, "mean", {name: name for name in names}) for title, names in self.panels.items()]
 
 
-def build(settings: Settings, num_environments: int, seed: int) -> Environment:
+def build(settings: Settings, num_environments: int, seed: int, *, render: bool = False) -> Environment:
     raise NotImplementedError
 
 
