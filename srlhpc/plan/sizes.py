@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from srlhpc.data.layout import Layout
+from srlhpc.data.stacks import whole
 from srlhpc.plan.layouts import block_layout
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.replay_sizes import drawn_bytes, sent_bytes, store_bytes
@@ -50,7 +52,10 @@ def batches_bytes(plan: Plan, policy: str) -> int:
     if plan.replays(policy):
         return drawn_bytes(plan, policy)
     batch = plan.spec.policies[policy].batch
-    return block_layout(plan, policy).size_bytes * batch.buffers * batch_blocks(plan, policy)
+    # Blocks hold the frames of stacks once, batches hold whole stacks.
+    fields = block_layout(plan, policy).fields
+    gathered = Layout.of(field if field.stack is None else whole(field) for field in fields)
+    return gathered.size_bytes * batch.buffers * batch_blocks(plan, policy)
 
 
 def memory_bytes(plan: Plan) -> Mapping[str, int]:
