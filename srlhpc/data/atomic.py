@@ -39,10 +39,11 @@ def write_atomically(path: Path, *content: bytes, sync: bool = False) -> None:
         raise
     if sync:
         # The name is in the folder, which has to reach the disk by itself.
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Forces the names in a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
