@@ -43,6 +43,7 @@ def command(
     from srlhpc.launch.preparation import prepare_plan
     from srlhpc.runs.checkpoint_fit import check_fit
     from srlhpc.runs.creation import create_run
+    from srlhpc.runs.replay_checkpoint import copy_files
     from srlhpc.specs.load import dump_experiment, load_experiment
 
     source = open_run(root, run)
@@ -52,6 +53,7 @@ def command(
     job = str((read_json(source.run) or {}).get("job") or source.name)
     paths = create_run(open_root(root), name, job, dump_experiment(spec), spec.seed, sys.argv)
     shutil.copyfile(chosen, paths.checkpoints / chosen.name)
+    copy_files(tree, source.replay, paths.replay)
     content = read_json(paths.run) or {}
     content["folder"] = (read_json(source.run) or {}).get("folder")
     write_json(paths.run, {**content, "forked_from": {"run": source.id, "checkpoint": chosen.name}})

@@ -195,8 +195,13 @@ def _newest(paths: RunPaths, plan: Plan) -> Path | None:
     """
     from srlhpc.runs.checkpoint_fit import check_fit
     from srlhpc.runs.checkpoints import checkpoint_folder
+    from srlhpc.runs.replay_checkpoint import check_files, replay_resumes
 
-    found: Newest | None = checkpoint_folder(paths).newest_valid()
+    folder = checkpoint_folder(paths)
+    # An exact resume needs all of replay; any other one can do without.
+    found: Newest | None = (
+        folder.newest_valid(lambda tree: check_files(tree, paths.replay)) if plan.serial else folder.newest_valid()
+    )
     if found is None:
         say(f"run {paths.name} has no checkpoint; it starts from the beginning")
         return None
@@ -208,6 +213,8 @@ def _newest(paths: RunPaths, plan: Plan) -> Path | None:
         f"run {paths.name} resumes from {found.path.name}: "
         f"{counted(meta.get('updates', 0), 'update')}, {counted(meta.get('steps', 0), 'step')}"
     )
+    for resumed in replay_resumes(found.tree, plan, paths.replay):
+        say(resumed.text)
     return found.path
 
 

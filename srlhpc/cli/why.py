@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from srlhpc.cli.options import open_run, root_option
 from srlhpc.data.atomic import read_json
-from srlhpc.errors import ClusterError, kind_named
+from srlhpc.errors import ClusterError, UserError, kind_named
 from srlhpc.runs.batch_output import BatchOutput
 from srlhpc.runs.failures import Failure, failures
 from srlhpc.runs.paths import AttemptPaths, RunPaths
+from srlhpc.runs.replay_state import resume_lines
 from srlhpc.runs.slurm_output import slurm_output
 from srlhpc.runs.state import SAID_BY_STATE, job_ids, last_output, run_state, silent_ranks
 from srlhpc.slurm.jobs import JobState, SlurmJobs
@@ -73,6 +75,17 @@ def explanation(paths: RunPaths) -> Iterator[str]:
     if name in ("failed", "interrupted", CANCELLED.name, *_BY_SLURM):
         yield from _slurms_verdict(state, jobs, words)
         yield f"resume from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.typed}"
+        if state["last_checkpoint"]:
+            yield from _replay(paths)
+
+
+def _replay(paths: RunPaths) -> Iterator[str]:
+    """What becomes of replay then."""
+    from srlhpc.specs.load import load_experiment
+
+    # A spec that cannot be read is what `resume` says, too.
+    with suppress(UserError):
+        yield from resume_lines(load_experiment(paths.spec), serial=_is_serial(paths))
 
 
 def _so_far(paths: RunPaths, state: Mapping[str, Any]) -> Iterator[str]:

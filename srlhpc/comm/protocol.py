@@ -13,7 +13,7 @@
 | PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector of what acts, version, trained steps | none | nothing | - | newest wins, versions may be skipped |
 | REPORTS | rank | coordinator | JSON `Report`: counters, events, done, how long nothing has moved, who waits for what | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death, unless the rank's pulse shows that it computes |
 | COMMANDS | coordinator | rank | JSON `Command`: stop, checkpoint, dead ranks, exit, relief, stacks | none | nothing | - | the next one repeats it |
-| PARTS | policy's first trainer | coordinator | bytes of an encoded tree, in chunks | none | nothing; what finds no slot is copied and waits; the next part waits until it has left | the coordinator taking the chunks | an incomplete checkpoint is never written |
+| PARTS | policy's first trainer; replay rank whose store checkpoints hold | coordinator | bytes of an encoded tree, in chunks | none | nothing; what finds no slot is copied and waits; the next part waits until it has left | the coordinator taking the chunks | an incomplete checkpoint is never written |
 
 A sink is the role that a group's blocks of a policy go to (`Plan.sink_of`): one of the policy's trainers, or, where it
 learns from replay, one of its replay ranks.
@@ -23,8 +23,8 @@ Order: messages of one link arrive in order; links are independent.
 Ending: the coordinator sets `stop` in every command. Trainers finish the update under way, agree, send their part of
 the last checkpoint, and from then on discard blocks. Actors drop open fragments and send LAST on blocks and requests.
 Policy servers end when every actor has sent LAST or is dead; trainers likewise. A trainer that draws sends LAST on draws
-and waits for no window; its replay ranks drop blocks and credit until every actor and the trainer have sent LAST, and
-then send it on windows. A rank whose roles have ended reports
+and waits for no window; its replay ranks send their parts of the last checkpoint, drop blocks and credit until every
+actor and the trainer have sent LAST, and then send it on windows. A rank whose roles have ended reports
 `done`; when all living ranks have and the checkpoint is written, the coordinator answers `exit`.
 """
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, NEW_STACKS, STATE, BlockHeader
 from srlhpc.data.layout import Array, Axis, Layout
+from srlhpc.data.segments import Run
 from srlhpc.data.stack_storage import StackStorage
 from srlhpc.data.stacks import own_frames
 from srlhpc.data.windows import CUT, WindowShape
@@ -152,11 +153,17 @@ class BlockStorage:
     def remove(self, slot: int) -> None:
         """Forgets the block of a slot, which is the oldest of its group."""
         group, following = int(self._group[slot]), int(self._next[slot])
-        if self._newest[group] == slot:
+        if self._newest.get(group) == slot:
             del self._newest[group]
         if following != NOTHING:
             self._previous[following] = NOTHING
         self._group[slot] = self._next[slot] = NOTHING
+
+    def end_sequences(self) -> Indices:
+        """No block follows on those that are here; returns the items that lack records behind, which are whole now."""
+        items = [part for slot in self._newest.values() for part in self._reaching(slot, beyond=True)]
+        self._newest = {}
+        return np.concatenate(items) if items else np.zeros(0, np.int64)
 
     # --- windows -----------------------------------------------------------------------------------------------------
 
@@ -210,30 +217,47 @@ class BlockStorage:
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def save_state(self, used: int) -> dict[str, Any]:
-        """The first `used` slots. Arrays are the store's own memory, so write them before anything changes."""
+        """How the first `used` slots are linked; their records are in segments."""
         links = {name: getattr(self, f"_{name}")[:used].copy() for name in _LINKS}
         newest = np.array(sorted(self._newest.items()), np.int64).reshape(-1, 2)
-        return {"fields": {name: array[:used] for name, array in self._arrays.items()}, "newest": newest, **links}
-
-    def fits(self, state: Mapping[str, Any]) -> bool:
-        """Whether what `save_state` gave has these arrays and no more slots."""
-        fields: Mapping[str, Array] = state["fields"]
-        return fields.keys() == self._arrays.keys() and all(
-            part.shape[1:] == self._arrays[name].shape[1:]
-            and part.dtype == self._arrays[name].dtype
-            and len(part) <= len(self._arrays[name])
-            for name, part in fields.items()
-        )
+        return {"newest": newest, **links}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes back what `save_state` gave and `fits`."""
-        for name, part in state["fields"].items():
-            self._arrays[name][: len(part)] = part
+        """Takes back what `save_state` gave; `load` brings the records."""
         for name in _LINKS:
             links = getattr(self, f"_{name}")
             links[:] = NOTHING
             links[: len(state[name])] = state[name]
         self._newest = {int(group): int(slot) for group, slot in state["newest"]}
+
+    def run(self, slot: int, count: int, first: int) -> Run:
+        """Blocks of consecutive slots, whose first has that number; arrays are the store's own memory."""
+        chosen = slice(slot, slot + count)
+        fields = {name: array[chosen] for name, array in self._arrays.items()}
+        return Run(first, self._group[chosen], self._sequence[chosen], fields)
+
+    def load(self, slots: Indices, run: Run, chosen: Indices) -> None:
+        """Copies the records of some blocks of a run into slots.
+
+        Raises:
+            ValueError: they are of other shapes.
+        """
+        for name, array in self._arrays.items():
+            found = run.fields.get(name)
+            if found is None or found.shape[1:] != array.shape[1:] or found.dtype != array.dtype:
+                raise ValueError(f"blocks that were kept have no such field as {name} {array.shape[1:]}")
+            array[slots] = found[chosen]
+
+    def link(self, group: Indices, sequence: Indices) -> None:
+        """Links the first slots, whose blocks are in the order in which they came; none of them goes on."""
+        newest: dict[int, int] = {}
+        used = len(group)
+        self._group[:used], self._sequence[:used] = group, sequence
+        for slot, number in enumerate(group.tolist()):
+            before = newest.get(number, NOTHING)
+            if before != NOTHING and sequence[slot] == sequence[before] + 1:
+                self._next[before], self._previous[slot] = slot, before
+            newest[number] = slot
 
 
 def _cut(places: Places, out: Array | None) -> Array:

@@ -17,21 +17,27 @@ never were would train a few records more and hide a wrong state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srlhpc.data.block_storage import Block, BlockStorage, Indices, Places
 from srlhpc.data.blocks import STATE, BlockHeader
+from srlhpc.data.dealing import Deal
 from srlhpc.data.item_draws import Draws
 from srlhpc.data.layout import Array, Layout
+from srlhpc.data.segments import Run
 from srlhpc.data.windows import GENERATION, PROBABILITY, SLOT, WindowShape
+from srlhpc.errors import counted
 from srlhpc.specs.replay import Draw
 
 FirstPriority = Callable[[Mapping[str, Array]], Array]
 """Priorities `[N]` of windows that were never drawn, from their fields from the first trained record on, `[R, N, ...]`
 or `[R + 1, N, ...]`. Only fields that are asked for are gathered."""
+_BLOCKS_AT_ONCE = 64
+"""Blocks whose items are looked at together."""
 _COUNTS = ("inserted_blocks", "inserted_records", "inserted_valid", "inserted_steps")
 
 
@@ -60,6 +66,7 @@ class BlockStore:
         self.slots, self._first_priority = slots, first_priority
         self._storage = BlockStorage(block, window, slots)
         self._per_slot = self._storage.per_slot
+        self._window = (window.burn_in_steps, window.fragment_steps, window.after, window.stride)
         self._trained = slice(window.burn_in_steps, window.burn_in_steps + window.fragment_steps)
         self._draws = Draws(draw, slots * self._per_slot, generator)
         self._generations = np.zeros(slots, np.int64)
@@ -130,28 +137,108 @@ class BlockStore:
         self._draws.prioritize(slot[kept], priority[kept])
         return int(kept.size - np.count_nonzero(kept))
 
-    def save_state(self) -> dict[str, Any]:
-        """All that the store holds, and the state of its generator.
+    # --- checkpoints -------------------------------------------------------------------------------------------------
 
-        The arrays of records are the store's own memory: write them before the next block is added.
-        """
+    def runs(self, first: int, end: int) -> Iterator[Run]:
+        """The blocks from one number up to another, which are all kept; arrays are the store's own memory."""
+        while first < end:
+            slot = first % self.slots
+            count = min(end - first, self.slots - slot)
+            yield self._storage.run(slot, count, first)
+            first += count
+
+    def save_state(self) -> dict[str, Any]:
+        """All but the records, which `runs` gives."""
+        used = self.blocks
         return {
-            "storage": self._storage.save_state(self.blocks),
-            "draws": self._draws.save_state(self.blocks * self._per_slot),
+            "links": self._storage.save_state(used),
+            "draws": self._draws.save_state(used * self._per_slot),
             "generations": self._generations.copy(),
+            "window": np.array(self._window, np.int64),
             **{name: getattr(self, name) for name in _COUNTS},
         }
 
-    def load_state(self, state: Mapping[str, Any]) -> bool:
-        """Takes back what `save_state` gave; false, and nothing is changed, if it is of other shapes."""
-        if state["generations"].shape != self._generations.shape or not self._storage.fits(state["storage"]):
-            return False
-        self._storage.load_state(state["storage"])
+    def fits(self, state: Mapping[str, Any]) -> bool:
+        """Whether `load_state` can take that state back: slots, windows and draws are the same."""
+        slots, window = len(state["generations"]), tuple(state["window"])
+        return slots == self.slots and window == self._window and self._draws.fits(state["draws"])
+
+    def load_state(self, state: Mapping[str, Any], runs: Iterable[Run]) -> None:
+        """Takes back what `save_state` gave and `fits`, bit for bit.
+
+        Raises:
+            ValueError: some blocks are missing, or of other shapes; an empty store is still empty then.
+        """
+        inserted = int(state["inserted_blocks"])
+        oldest = max(0, inserted - self.slots)
+        left = inserted - oldest
+        for run in runs:
+            numbers = np.arange(run.first, run.first + len(run.group))
+            chosen = np.flatnonzero((numbers >= oldest) & (numbers < inserted))
+            self._storage.load(numbers[chosen] % self.slots, run, chosen)
+            left -= chosen.size
+        if left:
+            raise ValueError(f"{counted(left, 'block')} that were kept are missing")
+        self._storage.load_state(state["links"])
         self._draws.load_state(state["draws"])
         self._generations[:] = state["generations"]
         for name in _COUNTS:
             setattr(self, name, int(state[name]))
-        return True
+
+    def end_sequences(self) -> None:
+        """Whatever comes next begins anew; windows that lack records behind the last blocks end with a cut."""
+        self._offer(self._storage.end_sequences())
+
+    def take_over(self, deal: Deal, runs: Sequence[Iterable[Run]]) -> None:
+        """Fills an empty store with blocks that other stores have kept. Whatever comes next begins anew.
+
+        All their windows are whole therefore: a cut ends those that lack records.
+
+        Args:
+            deal: which blocks, and from whom.
+            runs: of each of those stores.
+
+        Raises:
+            ValueError: some blocks are missing, or of other shapes; the store is then empty still.
+        """
+        assert not self.inserted_blocks, "only an empty store takes blocks over"
+        left = deal.blocks
+        for shard, its_runs in enumerate(runs):
+            for run in its_runs:
+                slots, chosen = deal.slots_of(shard, run)
+                self._storage.load(slots, run, chosen)
+                left -= chosen.size
+        if left:
+            raise ValueError(f"{counted(left, 'block')} that were kept are missing")
+        self._storage.link(deal.group, deal.sequence)
+        self.inserted_blocks = deal.blocks
+        for name, count in deal.counts.items():
+            setattr(self, name, count)
+        shares = self._known_shares(deal)
+        for first in range(0, deal.blocks, _BLOCKS_AT_ONCE):
+            end = min(first + _BLOCKS_AT_ONCE, deal.blocks)
+            self._offer_again(np.arange(first * self._per_slot, end * self._per_slot), shares)
+
+    def _known_shares(self, deal: Deal) -> tuple[NDArray[np.bool_], NDArray[np.float64], float] | None:
+        """Which items have a priority from before, that to the power of alpha, and the greatest; None if none has."""
+        known, shares = np.zeros((deal.blocks, self._per_slot), bool), np.zeros((deal.blocks, self._per_slot))
+        greatest = 1.0
+        for shard, state in enumerate(deal.states):
+            used = len(state["links"]["group"])
+            found = self._draws.known_shares(state["draws"], used * self._per_slot)
+            if found is None or tuple(state["window"]) != self._window:
+                return None
+            mine, theirs = deal.moved(shard)
+            known[mine], shares[mine] = (array.reshape(used, self._per_slot)[theirs] for array in found)
+            greatest = max(greatest, float(state["draws"]["greatest"]))
+        return known.reshape(-1), shares.reshape(-1), greatest
+
+    def _offer_again(self, items: Indices, shares: tuple[NDArray[np.bool_], NDArray[np.float64], float] | None) -> None:
+        if shares is not None:
+            known, share, greatest = shares
+            old, items = items[known[items]], items[~known[items]]
+            self._draws.add_known(old, share[old], greatest)
+        self._offer(items)
 
 
 class _Windows(Mapping[str, Array]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -99,8 +99,11 @@ class CheckpointFolder:
         _remove(other for other in checkpoint_files(spare) if other != path)
         return path
 
-    def newest_valid(self) -> Newest | None:
+    def newest_valid(self, check: Callable[[Mapping[str, Any]], None] = lambda _tree: None) -> Newest | None:
         """The newest whole checkpoint and what is wrong with newer ones; None if the folder has no checkpoint.
+
+        Args:
+            check: raises UserError if a checkpoint lacks something beside its file.
 
         Raises:
             UserError: there are checkpoints and none is whole.
@@ -108,9 +111,12 @@ class CheckpointFolder:
         problems: list[str] = []
         for path in reversed(self.files()):
             try:
-                return Newest(path, read_checkpoint(path), problems)
+                tree = read_checkpoint(path)
+                check(tree)
+                return Newest(path, tree, problems)
             except UserError as error:
-                problems.append(str(error))
+                text = str(error)
+                problems.append(text if text.startswith(str(path)) else f"{path}: {text}")
         if problems:
             raise UserError(
                 f"{self.path}: of {counted(len(problems), 'checkpoint')} none can be used. "

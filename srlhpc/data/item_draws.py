@@ -87,8 +87,14 @@ class Draws:
         """All that further draws depend on; items are less than `used`."""
         state: dict[str, Any] = {"items": self._set.items(), "generator": dict(self._generator.bit_generator.state)}
         if self._tree is not None:
-            state |= {"priorities": self._tree.values(slice(0, used)).copy(), "greatest": self._greatest}
+            assert self._by_priority is not None
+            shares = {"priorities": self._tree.values(slice(0, used)).copy(), "greatest": self._greatest}
+            state |= {**shares, "alpha": self._by_priority.alpha}
         return state
+
+    def fits(self, state: Mapping[str, Any]) -> bool:
+        """Whether items were drawn in the same way when that state was saved."""
+        return bool(state.get("alpha") == (None if self._by_priority is None else self._by_priority.alpha))
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Takes back what `save_state` gave."""
@@ -97,3 +103,27 @@ class Draws:
         if self._tree is not None:
             self._tree.reset(state["priorities"])
             self._greatest = float(state["greatest"])
+
+    def known_shares(self, state: Mapping[str, Any], used: int) -> tuple[NDArray[np.bool_], _Numbers] | None:
+        """Which of the first `used` items could be drawn when that state was saved, and priority^alpha of each.
+
+        None if it was drawn in another way, so that priorities say nothing here.
+        """
+        if self._tree is None or not self.fits(state):
+            return None
+        known = np.zeros(used, bool)
+        known[state["items"]] = True
+        return known, np.asarray(state["priorities"])
+
+    def add_known(self, items: _Indices, shares: _Numbers, greatest: float) -> None:
+        """Adds items with priority^alpha of each as it was saved.
+
+        Args:
+            items: each once.
+            shares: of each.
+            greatest: priority so far.
+        """
+        assert self._tree is not None
+        self._set.add(items)
+        self._tree.set(items, shares)
+        self._greatest = max(self._greatest, greatest)

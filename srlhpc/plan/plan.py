@@ -13,7 +13,7 @@ from srlhpc.specs.experiment import ExperimentSpec
 
 _SERIAL_CHECKPOINT_UPDATES = 50
 _SERIAL_REPLAY_CHECKPOINT_UPDATES = 2000
-"""With replay updates are many and small, and a checkpoint holds all that is kept."""
+"""With replay updates are many and small, and a checkpoint holds what is known of every window."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +202,12 @@ class Plan:
         policies = list(self.spec.policies)
         place = policies.index(policy) if policy else 0
         return Link(stream, source.address, destination.address, group % self.spec.actors.ring * len(policies) + place)
+
+    def part_link(self, role: RolePlan) -> Link:
+        """The link of a role's part of a checkpoint, each with an index of its own: several may come from one rank."""
+        _check_sends(role, Stream.PARTS)
+        senders = [other.address for other in self.roles if "parts" in other.row.sends]
+        return Link(Stream.PARTS, role.address, self.coordinator.address, senders.index(role.address))
 
     def subscribers(self, policy: str) -> tuple[RolePlan, ...]:
         """Roles that act with the policy's parameters."""

@@ -5,6 +5,7 @@ Only of policies with replay. Letters: K replay ranks of the policy, J trainers,
 
 from __future__ import annotations
 
+from srlhpc.data.blocks import FINAL_STATE
 from srlhpc.plan.layouts import block_layout, fragment, shard_windows, window_shape, windows_layout
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.specs.replay import PrioritizedDraw, ReplaySpec
@@ -13,6 +14,10 @@ WINDOWS_AHEAD = 2
 """Batches that may be drawn before the update that they are for."""
 WINDOW_SLOTS = 2
 """Messages of windows that a replay rank fills or has under way."""
+_FILE_BYTES = 64 << 20
+"""Size of a file of blocks: large enough for shared file systems, small enough to be written while training goes on."""
+_LEAST_FILES = 8
+"""Files of a full store at least, since a whole one stays for the sake of its last block."""
 _DRAWN_PLACES = 3
 """Batches that a trainer has room for: one is trained, one is gathered, and one has landed as messages."""
 
@@ -78,7 +83,29 @@ def store_bytes(plan: Plan, policy: str) -> int:
     items //= fragment(plan, policy).records
     leaves = 1 << max(1, (items - 1).bit_length())
     tree = 2 * leaves * 8 if isinstance(spec.draw, PrioritizedDraw) else 0
-    return blocks * block_layout(plan, policy).size_bytes + 2 * items * 8 + tree
+    return blocks * stored_bytes(plan, policy) + 2 * items * 8 + tree
+
+
+def stored_bytes(plan: Plan, policy: str) -> int:
+    """Bytes that are kept of a block; the states at its end are not."""
+    return sum(item.size_bytes for item in block_layout(plan, policy).fields if not item.name.startswith(FINAL_STATE))
+
+
+def is_in_checkpoints(plan: Plan, policy: str) -> bool:
+    """Whether checkpoints hold the policy's replay."""
+    return bool(plan.replays(policy)) and (plan.serial or replay_spec(plan, policy).checkpoint)
+
+
+def file_blocks(plan: Plan, policy: str) -> int:
+    """Blocks of one file beside checkpoints: a file is removed when the last of them is overwritten."""
+    most = max(1, shard_blocks(plan, policy) // _LEAST_FILES)
+    return min(most, max(1, _FILE_BYTES // stored_bytes(plan, policy)))
+
+
+def disk_bytes(plan: Plan, policy: str) -> int:
+    """Bytes that the newest checkpoint needs beside its file, for all shards of a policy."""
+    blocks = shard_blocks(plan, policy) + file_blocks(plan, policy)
+    return len(plan.replays(policy)) * blocks * stored_bytes(plan, policy)
 
 
 def sent_bytes(plan: Plan, policy: str) -> int:

@@ -7,7 +7,9 @@ from srlhpc.plan.layouts import block_layout, shard_windows, window_shape, windo
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
     block_records,
+    disk_bytes,
     drawn_records,
+    is_in_checkpoints,
     replay_spec,
     sent_bytes,
     shard_blocks,
@@ -36,7 +38,14 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
         f"({windows / 1e6:.2f} MB)",
         f"  pace: {spec.samples_per_insert:g} records trained for each that came in, which is {updates:.3g} updates "
         f"for each; from {spec.start_steps:,} steps on, within {_between(least, most)} records",
+        f"  checkpoints: {_checkpoints(plan, policy)}",
     ]
+
+
+def _checkpoints(plan: Plan, policy: str) -> str:
+    if not is_in_checkpoints(plan, policy):
+        return "hold nothing of it; a resumed run fills it again (replay.checkpoint)"
+    return f"hold it in files of their own, {disk_bytes(plan, policy) / 1e6:,.1f} MB on the disk for the newest"
 
 
 def _between(least: float, most: float) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 import srlhpc
 from srlhpc.data.atomic import read_json
+from srlhpc.data.segment_folder import SegmentFolder
 from srlhpc.plan.lag_advice import lag_advice
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.plan import Plan
+from srlhpc.plan.replay_sizes import is_in_checkpoints
 from srlhpc.ranks.context import RankContext
 from srlhpc.roles.checkpoint_parts import PartReceiver
 from srlhpc.roles.coordinating.checkpoint_schedule import CheckpointSchedule
@@ -25,6 +27,7 @@ from srlhpc.roles.coordinating.run_files import RunFiles, cut_metrics
 from srlhpc.roles.reporter import Reporter
 from srlhpc.roles.role import Role
 from srlhpc.runs.checkpoints import checkpoint_folder
+from srlhpc.runs.replay_checkpoint import replay_resumes
 from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS
 
 REPORT_SECONDS = 0.25
@@ -33,8 +36,12 @@ _RANKS_PER_SECOND = 2000.0
 """Reports that the coordinator takes without becoming busy; more ranks report less often."""
 
 
-def build_coordinator(context: RankContext, roles_state: Callable[[], dict[str, Any]] | None = None) -> Coordinator:
-    """The coordinator; `roles_state` gives the state of all roles in a serial run."""
+def build_coordinator(
+    context: RankContext,
+    roles_state: Callable[[], dict[str, Any]] | None = None,
+    shard_parts: Callable[[], Mapping[str, Any]] | None = None,
+) -> Coordinator:
+    """The coordinator; in a serial run `roles_state` gives the state of all roles, `shard_parts` that of replay."""
     plan, wiring, paths, attempt = context.plan, context.wiring, context.paths, context.attempt
     restored, spec = context.restored, plan.spec
     now = time.monotonic()
@@ -54,6 +61,8 @@ def build_coordinator(context: RankContext, roles_state: Callable[[], dict[str, 
     described = read_json(attempt.attempt) or {}
     reports, commands = wiring.coordinator_ends()
     parts = {policy: PartReceiver(wiring.part_inbox(plan.trainers(policy)[0])) for policy in plan.trained_policies}
+    keeping = [role for role in plan.named("replay") if is_in_checkpoints(plan, role.policy or "")]
+    shards = {} if plan.serial else {role.label: PartReceiver(wiring.part_inbox(role)) for role in keeping}
     text = paths.spec.read_text()
     checkpointing = Checkpointing(
         checkpoint_folder(paths, spec.checkpoint.keep, spec.checkpoint.keep_best),
@@ -61,6 +70,9 @@ def build_coordinator(context: RankContext, roles_state: Callable[[], dict[str, 
         lambda: progress.to_meta(time.monotonic()) | {"spec": text, "versions": library_versions()},
         score=lambda: progress.score,
         roles_state=roles_state,
+        shards=shards,
+        shard_parts=shard_parts,
+        segments=SegmentFolder(paths.replay, [role.label for role in keeping]),
         in_thread=not plan.serial,
     )
     return Coordinator(
@@ -82,8 +94,16 @@ def build_coordinator(context: RankContext, roles_state: Callable[[], dict[str, 
         ),
         last_checkpoint_seconds=float(described.get("last_checkpoint_seconds", LAST_CHECKPOINT_SECONDS)),
         timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
+        warnings=[] if restored is None else _lost_replay(context, restored),
         may_relieve=len(plan.trained_policies) > 1 and spec.trainers.ranks > 1,
     )
+
+
+def _lost_replay(context: RankContext, restored: Mapping[str, Any]) -> list[str]:
+    """Which stores of replay start empty though the run goes on, and why."""
+    return [
+        resumed.text for resumed in replay_resumes(restored, context.plan, context.paths.replay) if resumed.is_empty
+    ]
 
 
 def _records(plan: Plan, now: float) -> list[RankRecord]:

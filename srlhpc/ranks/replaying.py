@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 
 import numpy as np
 
 from srlhpc.data.block_store import BlockStore, FirstPriority
+from srlhpc.data.segment_log import SegmentLog
 from srlhpc.import_path import load_module
 from srlhpc.plan.layouts import block_layout, window_shape
 from srlhpc.plan.plan import Plan, RolePlan
-from srlhpc.plan.replay_sizes import block_records, drawn_records, replay_spec, shard_blocks, tolerance
+from srlhpc.plan.replay_sizes import (
+    block_records,
+    drawn_records,
+    file_blocks,
+    is_in_checkpoints,
+    replay_spec,
+    shard_blocks,
+    tolerance,
+)
 from srlhpc.plan.seeds import seed_of
+from srlhpc.ranks.arrangement import goes_on_exactly
 from srlhpc.ranks.context import RankContext
-from srlhpc.ranks.inputs import checkpoint_path
+from srlhpc.ranks.replay_restoring import restore
+from srlhpc.roles.checkpoint_parts import PartSender
 from srlhpc.roles.grant_desk import GrantDesk
 from srlhpc.roles.replaying.rate import Rate
 from srlhpc.roles.replaying.replay import Replay
+from srlhpc.roles.replaying.shard_part import ShardPart
+from srlhpc.runs.replay_checkpoint import identity
 from srlhpc.specs.replay import PrioritizedDraw
 
-log = logging.getLogger(__name__)
+_PART_SLOTS = 2
+"""Chunks of a part that are on their way at once; the rest of it is copied, and waits."""
 
 
 def build_replay(context: RankContext, role: RolePlan) -> Replay:
-    """One shard; in a serial run `load_state` may come next."""
+    """One shard, with what it had if the run goes on; in a serial run `load_shard` and `load_state` may come next."""
     plan, name, wiring = context.plan, role.policy or "", context.wiring
     spec, shards = replay_spec(plan, name), len(plan.replays(name))
     seed = seed_of(plan.spec.seed, "replay", *map(ord, name), role.index, context.restart)
@@ -41,12 +54,13 @@ def build_replay(context: RankContext, role: RolePlan) -> Replay:
         tolerance=tolerance(plan, role),
         start_steps=spec.start_steps / shards,
     )
-    if not plan.serial and checkpoint_path(context.paths, context.attempt) is not None:
-        log.warning(
-            "%s starts empty, since checkpoints hold no replay: training goes on when %s steps have come in",
-            role.label,
-            f"{rate.start_steps:,.0f}",
-        )
+    log = _segment_log(context, role, store) if is_in_checkpoints(plan, name) else None
+    restored, refills, part = context.restored, False, None
+    if restored is not None and not (plan.serial and goes_on_exactly(plan, restored)):
+        refills = not restore(context, role, store, log)
+    if log is not None:
+        sender = None if plan.serial else PartSender(wiring.part_outbox(role, _PART_SLOTS))
+        part = ShardPart(store, log, identity(plan, role), sender)
     windows, draws = wiring.replay_ends(role)
     return Replay(
         role.label,
@@ -56,9 +70,22 @@ def build_replay(context: RankContext, role: RolePlan) -> Replay:
         desk=GrantDesk(*wiring.grant_ends(role), worth=block_records(plan, name)),
         windows=windows,
         draws=draws,
+        part=part,
         feeders={actor.address for actor, _ in plan.groups_fed(role)},
         block_records=block_records(plan, name),
         draw_records=drawn_records(plan, name),
+        refills=refills,
+    )
+
+
+def _segment_log(context: RankContext, role: RolePlan, store: BlockStore) -> SegmentLog:
+    return SegmentLog(
+        context.paths.replay,
+        role.label,
+        slots=store.slots,
+        file_blocks=file_blocks(context.plan, role.policy or ""),
+        runs=store.runs,
+        in_thread=not context.plan.serial,
     )
 
 

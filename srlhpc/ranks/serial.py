@@ -59,7 +59,9 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
                 plan.spec.environment.factory,
             )
         state = SerialState(plan, links, actors, servers, trainers, evaluators, others, can_save)
-        coordinator = build_coordinator(context, roles_state=lambda: state.save(coordinator))
+        coordinator = build_coordinator(
+            context, roles_state=lambda: state.save(coordinator), shard_parts=state.shard_parts
+        )
         # Building has moved them. A checkpoint with generators replaces this.
         seed_generators(seed_of(seed, "playing", 0, updates))
         state.begin(restored, coordinator)

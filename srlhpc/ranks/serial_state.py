@@ -5,28 +5,24 @@ What cannot be saved begins anew at each checkpoint, in the run that writes it a
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from srlhpc.comm.inproc import InProcessTransport
-from srlhpc.plan.layouts import block_layout, request_layout
+from srlhpc.data.segment_folder import REPLAY
 from srlhpc.plan.plan import Plan
+from srlhpc.ranks.arrangement import ARRANGEMENT, LINKS, arrangement, environments_digest, goes_on_exactly
 from srlhpc.ranks.global_generators import load_generators, save_generators
 from srlhpc.roles.acting.actor import Actor
 from srlhpc.roles.acting.evaluator import Evaluator
 from srlhpc.roles.coordinating.coordinator import Coordinator
+from srlhpc.roles.replaying.replay import Replay
 from srlhpc.roles.role import Role
 from srlhpc.roles.serving.policy_server import PolicyServer
 from srlhpc.roles.training.trainer import Trainer
 
-ARRANGEMENT = "arrangement"
-"""Says which plans the state fits."""
-LINKS = "links"
-"""Name of the links' state beside the roles in a checkpoint; older checkpoints have none."""
 GENERATORS = "generators"
 """Name of the process's own generators beside the roles in a checkpoint."""
 
@@ -64,17 +60,26 @@ class SerialState:
                 actor.start(self.trainers[0].version)
         return state | {ARRANGEMENT: arrangement(self.plan)}
 
+    @property
+    def _replays(self) -> list[Replay]:
+        return [role for role in self.others if isinstance(role, Replay)]
+
+    def shard_parts(self) -> dict[str, Mapping[str, Any]]:
+        """The parts of all shards of replay, whose blocks are written when this returns.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        return {replay.label: replay.shard_part() for replay in self._replays}
+
     def begin(self, restored: Mapping[str, Any] | None, coordinator: Coordinator) -> None:
         """Goes on from the checkpoint's tree as far as it fits; else with new episodes."""
         states: Mapping[str, Any] = (restored or {}).get("roles", {})
-        if restored is not None and not self._fits(states):
+        if restored is not None and not self._fits(restored):
             log.warning("the checkpoint's environments, groups or batches do not fit this run: it starts new episodes")
             states = {}
-        # Links first: a role that held a message when it was saved takes it from its inbox again.
-        self.transport.load_state(states.get(LINKS, {}))
-        for role in (*self.roles, coordinator):
-            if role.label in states:
-                role.load_state(states[role.label])
+        if states and restored is not None:
+            self._load(states, restored.get(REPLAY, {}), coordinator)
         if GENERATORS in states:
             load_generators(states[GENERATORS])
         updates = int(restored["meta"]["updates"]) if restored is not None else 0
@@ -82,9 +87,20 @@ class SerialState:
             if not (self.can_save and actor.label in states):
                 actor.start(updates)
 
-    def _fits(self, states: Mapping[str, Any]) -> bool:
+    def _load(self, states: Mapping[str, Any], shards: Mapping[str, Any], coordinator: Coordinator) -> None:
+        # Links first: a role that held a message when it was saved takes it from its inbox again.
+        self.transport.load_state(states.get(LINKS, {}))
+        for role in (*self.roles, coordinator):
+            if role.label in states:
+                role.load_state(states[role.label])
+        for replay in self._replays:
+            if replay.label in shards:
+                replay.load_shard(shards[replay.label])
+
+    def _fits(self, restored: Mapping[str, Any]) -> bool:
+        states: Mapping[str, Any] = restored.get("roles", {})
         if LINKS in states:
-            return bool(states[ARRANGEMENT] == arrangement(self.plan))
+            return goes_on_exactly(self.plan, restored)
         if states.get(ARRANGEMENT) != environments_digest(self.plan):
             return False
         log.warning(
@@ -92,27 +108,3 @@ class SerialState:
             "numbers that follow are not those of a run that was never stopped"
         )
         return True
-
-
-def arrangement(plan: Plan) -> str:
-    """Equal where the states of all roles and links fit: environments, roles, groups, layouts and batches."""
-    specs = {name: plan.spec.policies[name] for name in plan.trained_policies}
-    batches = {name: spec.batch.model_dump(mode="json") for name, spec in specs.items()}
-    replays = {name: spec.replay.model_dump(mode="json") for name, spec in specs.items() if spec.replay is not None}
-    # Nothing stands for no replay, so that checkpoints from before there was any still fit.
-    return _digest([environments_digest(plan), batches, *([replays] if replays else [])])
-
-
-def environments_digest(plan: Plan) -> str:
-    """Equal where the states of environments and recorders fit that have nothing open."""
-    layouts = [
-        layout.digest
-        for seat in plan.seats
-        for layout in (block_layout(plan, seat.policy), request_layout(plan, seat.policy))
-    ]
-    environment = plan.spec.environment.model_dump(mode="json")
-    return _digest([environment, [role.label for role in plan.roles], len(plan.groups), layouts])
-
-
-def _digest(parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -203,12 +203,10 @@ class Wiring:
         }
         return self._transport.inbox(links, TEXT, pool=min(64, 2 * len(links))), commands
 
-    def part_outbox(self, trainer: RolePlan, slots: int) -> Outbox:
-        """A first trainer's way for its part of a checkpoint; `slots` hold all of it."""
-        link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
-        return self._transport.outbox(link, CHUNK, slots=slots)
+    def part_outbox(self, role: RolePlan, slots: int) -> Outbox:
+        """A first trainer's or replay rank's way for its part of a checkpoint; `slots` may be under way at once."""
+        return self._transport.outbox(self._plan.part_link(role), CHUNK, slots=slots)
 
-    def part_inbox(self, trainer: RolePlan) -> Inbox:
+    def part_inbox(self, role: RolePlan) -> Inbox:
         """The coordinator's end of it."""
-        link = self._plan.link(Stream.PARTS, trainer, self._plan.coordinator, 0, trainer.policy or "")
-        return self._transport.inbox([link], CHUNK, pool=2)
+        return self._transport.inbox([self._plan.part_link(role)], CHUNK, pool=2)

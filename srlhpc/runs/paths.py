@@ -4,6 +4,7 @@ ROOT/NAME/spec.yaml            the resolved spec, as the last attempt uses it
           run.json             identity: id, name, job, seed, created, code, command
           attempts/0001/       one start of the ranks, see `AttemptPaths`
           checkpoints/         whole files, newest last
+          replay/              blocks of replay that checkpoints name
           metrics.jsonl        one line a report, written by the coordinator
           status.json          where the run stands, replaced about once a second
           lease.json           who runs it now
@@ -184,6 +185,11 @@ class RunPaths:
     @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
+
+    @property
+    def replay(self) -> Path:
+        """Made when the first blocks are written."""
+        return self.folder / "replay"
 
     @property
     def metrics(self) -> Path:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srlhpc.errors import counted
 
+if TYPE_CHECKING:
+    from srlhpc.specs.experiment import ExperimentSpec
+    from srlhpc.specs.replay import ReplaySpec
+
 
 def filling_text(status: Mapping[str, Any]) -> str | None:
-    """`replay fills: 3,000 of 50,000 steps`, until all of it is drawn from; None without replay, and afterwards."""
+    """`replay fills: 3,000 of 50,000 steps`, until all of it is drawn from; None without replay, and afterwards.
+
+    One that the checkpoint did not bring back `starts empty and fills again`.
+    """
     replay = _counters(status)
     if not replay.get("filling"):
         return None
-    return f"replay fills: {replay['steps_inserted']:,.0f} of {counted(int(replay['start_steps']), 'step')}"
+    what = "starts empty and fills again" if replay.get("refills") else "fills"
+    return f"replay {what}: {replay['steps_inserted']:,.0f} of {counted(int(replay['start_steps']), 'step')}"
 
 
 def replay_lines(state: Mapping[str, Any]) -> list[str]:
@@ -32,6 +40,26 @@ def replay_lines(state: Mapping[str, Any]) -> list[str]:
     if late := int(replay["dropped_priorities"]):
         parts.append(f"{late:,} priorities of records that were gone")
     return [f"  {', '.join(parts)}"]
+
+
+def resume_lines(spec: ExperimentSpec, *, serial: bool) -> list[str]:
+    """What a resume will do with each policy's replay, as far as the spec says it."""
+    return [
+        f"replay of policy {name}: {_at_resume(policy.replay, name, serial=serial)}"
+        for name, policy in spec.policies.items()
+        if policy.replay is not None
+    ]
+
+
+def _at_resume(replay: ReplaySpec, policy: str, *, serial: bool) -> str:
+    if serial:
+        return "goes on as it was"
+    if replay.checkpoint:
+        return "goes on with what the checkpoint holds of it"
+    return (
+        f"starts empty, and training goes on when {counted(replay.start_steps, 'step')} came in; "
+        f"--set policies.{policy}.replay.checkpoint=true keeps it from then on"
+    )
 
 
 def _counters(status: Mapping[str, Any]) -> Mapping[str, float]:

@@ -74,6 +74,9 @@ class ReplaySpec(Spec):
     samples_per_insert times one block of every group, and two batches."""
     draw: Draw = UniformDraw()
     """Which windows are drawn."""
+    checkpoint: bool = False
+    """Whether checkpoints hold what is kept, so that a resumed run need not fill it again; blocks are written to files
+    of their own as they come. Serial runs always do that."""
 
     def window_stride(self, trained: int, has_memory: bool) -> int:
         """Records between the first records of two windows.

@@ -14,6 +14,7 @@ from srlhpc.comm.channel import Message
 from srlhpc.data.block_store import BlockStore, FirstPriority
 from srlhpc.data.checkpoint import read_checkpoint, write_checkpoint
 from srlhpc.data.layout import Array
+from srlhpc.data.segments import Run
 from srlhpc.data.tree import decode_tree, encode_tree
 from srlhpc.data.windows import WindowShape, window_layout
 from srlhpc.specs.replay import Draw, PrioritizedDraw, UniformDraw
@@ -139,7 +140,7 @@ def test_a_store_that_is_loaded_goes_on_as_if_nothing_had_been(
     if one.drawable:
         fields = drawn(one, setup, 5)
         one.update(fields["slot"], fields["generation"], np.arange(5, dtype=np.float32))
-    assert other.load_state(decode_tree(np.concatenate(encode_tree(one.save_state()))))
+    other.load_state(decode_tree(np.concatenate(encode_tree(one.save_state()))), runs_of(one))
     for block in came[len(before) :]:
         one.add(block)
         other.add(block)
@@ -159,6 +160,15 @@ def test_a_store_that_is_loaded_goes_on_as_if_nothing_had_been(
     )
 
 
+def runs_of(source: BlockStore) -> list[Run]:
+    """Copies of all blocks that a store has."""
+    first = source.inserted_blocks - source.blocks
+    return [
+        Run(run.first, run.group.copy(), run.sequence.copy(), {name: a.copy() for name, a in run.fields.items()})
+        for run in source.runs(first, source.inserted_blocks)
+    ]
+
+
 def filled(setup: Setup, slots: int, count: int, draw: Draw | None = None) -> BlockStore:
     """A store that got so many blocks of one group, all valid."""
     source = store(setup, slots, draw)
@@ -167,12 +177,65 @@ def filled(setup: Setup, slots: int, count: int, draw: Draw | None = None) -> Bl
     return source
 
 
-def test_state_of_another_shape_is_refused_and_changes_nothing() -> None:
+def test_state_fits_stores_of_the_same_slots_windows_and_draws() -> None:
     setup = Setup()
-    source = filled(setup, 2, 3)
-    for other in (filled(setup, 3, 3), filled(Setup(records=2), 2, 3), filled(Setup(environments=3), 2, 1)):
-        assert not source.load_state(other.save_state())
-    assert (source.blocks, source.inserted_blocks, source.drawable) == (2, 3, 16)
+    state = filled(setup, 2, 3, PrioritizedDraw(alpha=0.5)).save_state()
+    assert store(setup, 2, PrioritizedDraw(alpha=0.5, beta=1.0)).fits(state)
+    assert not store(setup, 3, PrioritizedDraw(alpha=0.5)).fits(state)
+    assert not store(setup, 2, PrioritizedDraw(alpha=0.6)).fits(state)
+    assert not store(setup, 2).fits(state)
+    assert not store(Setup(window=WindowShape(2)), 2, PrioritizedDraw(alpha=0.5)).fits(state)
+    assert store(setup, 2).fits(filled(setup, 2, 1).save_state())
+
+
+@pytest.mark.parametrize("other", [Setup(records=2), Setup(environments=3), Setup(has_memory=True)])
+def test_blocks_of_another_shape_are_refused_and_leave_the_store_empty(other: Setup) -> None:
+    source, mine = filled(Setup(), 2, 3), store(other, 2)
+    with pytest.raises(ValueError, match="no such field"):
+        mine.load_state(source.save_state(), runs_of(source))
+    assert (mine.blocks, mine.drawable) == (0, 0)
+
+
+def test_blocks_that_are_missing_are_counted_and_leave_the_store_empty() -> None:
+    source, other = filled(Setup(), 4, 7), store(Setup(), 4)
+    with pytest.raises(ValueError, match="3 blocks that were kept are missing"):
+        other.load_state(source.save_state(), runs_of(source)[:1])
+    assert (other.blocks, other.drawable) == (0, 0)
+
+
+@given(setups(), st.integers(1, 6), GIVEN)
+@settings(max_examples=50)
+def test_blocks_after_the_end_of_all_sequences_begin_anew(setup: Setup, slots: int, came: list[Given]) -> None:
+    """As if every group had left a number out."""
+    ended, plain = store(setup, slots, generator=InTurn()), PlainStore(setup, slots + 3)
+    more = [Given(group, follows=False, seed=group) for group in range(3)]
+    all_blocks = list(blocks(setup, came + more))
+    for block in all_blocks[: len(came)]:
+        ended.add(block)
+    ended.end_sequences()
+    for block in all_blocks:
+        plain.add(block)
+    # Slots differ, since the plain store needs room for the blocks that end each sequence there.
+    first = max(0, len(came) - slots)
+    expected = [
+        window
+        for (item, generation), window in plain.windows().items()
+        if first <= generation * (slots + 3) + item // per_slot(setup) < len(came)
+    ]
+    assert ended.drawable == len(expected)
+    if not expected:
+        return
+    fields = drawn(ended, setup, len(expected))
+    found = [
+        {name: array.tobytes() for name, array in columns_of(fields, expected[0], column).items()}
+        for column in range(len(expected))
+    ]
+    for window in expected:
+        assert {name: np.asarray(a, fields[name].dtype).tobytes() for name, a in window.items()} in found
+
+
+def per_slot(setup: Setup) -> int:
+    return setup.starts * setup.environments * setup.agents
 
 
 def test_counts_are_of_all_that_came_in() -> None:
@@ -264,6 +327,6 @@ def test_state_goes_into_a_checkpoint_file(tmp_path: Any) -> None:
     one = filled(setup, 2, 3, PrioritizedDraw())
     write_checkpoint(tmp_path / "file", one.save_state())
     other = store(setup, 2, PrioritizedDraw(), np.random.default_rng(5))
-    assert other.load_state(read_checkpoint(tmp_path / "file"))
+    other.load_state(read_checkpoint(tmp_path / "file"), runs_of(one))
     for _ in range(2):
         assert drawn(one, setup, 9)["slot"].tolist() == drawn(other, setup, 9)["slot"].tolist()

@@ -12,6 +12,7 @@ from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.evaluation import evaluate
 from srlhpc.plan.planner import make_plan
 from srlhpc.plan.replay_sizes import tolerance
+from srlhpc.runs.replay_checkpoint import check_files
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.probe import probe_spaces
 from tests.launch.fake_runs import wait_for
@@ -94,3 +95,57 @@ def test_killed_replay_rank_fails_the_run_by_name_and_the_next_attempt_fills_ane
         assert outcome(run.attempt)["reason"] == "updates", run.logs()
         assert "replay-default-0 starts empty" in run.logs()
         assert run.status["roles"]["replay"]["steps_inserted"] >= REPLAY["start_steps"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 1), (0, 2)])
+def test_replay_in_checkpoints_comes_back_on_as_many_ranks_as_there_are(
+    before: int, after: int, tmp_path: Path
+) -> None:
+    kept = {"checkpoint": True, "start_steps": 2000}
+    what = replayed({"updates": 100_000}, shards=before)
+    what["policies"]["default"]["replay"] |= kept
+    paths = make_run(tmp_path, what)
+    with ranks(paths, what) as run:
+        run.wait_for_updates(30)
+        run.attempt.stop.touch()
+        run.wait()
+        assert outcome(run.attempt)["state"] == "interrupted", run.logs()
+        blocks = run.status["roles"]["replay"]["blocks"]
+    newest = CheckpointFolder(paths.checkpoints).newest_valid()
+    assert newest is not None
+    stores = [part["store"] for part in newest.tree["replay"].values()]
+    assert sum(min(store["inserted_blocks"], len(store["generations"])) for store in stores) == blocks
+    check_files(newest.tree, paths.replay)
+    more = replayed({"updates": updates_of(newest.path) + 20}, shards=after)
+    more["policies"]["default"]["replay"] |= kept
+    change_job(paths, more)
+    with ranks(paths, more, newest.path) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+        assert "goes on with" in run.logs()
+        counters = run.status["roles"]["replay"]
+        assert counters["refills"] == 0.0
+        # Fewer came in than an empty store waits for.
+        assert counters["records_inserted"] < 2000
+        assert run.status["warnings"] == []
+
+
+def test_replay_whose_files_are_gone_starts_empty_and_says_why(tmp_path: Path) -> None:
+    what = replayed({"updates": 25}, shards=1)
+    what["policies"]["default"]["replay"]["checkpoint"] = True
+    paths = make_run(tmp_path, what)
+    with ranks(paths, what) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+    newest = CheckpointFolder(paths.checkpoints).newest_valid()
+    assert newest is not None
+    max(paths.replay.iterdir()).unlink()
+    more = replayed({"updates": 45}, shards=1)
+    change_job(paths, more)
+    with ranks(paths, more, newest.path) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+        (warning,) = run.status["warnings"]
+        assert "replay of policy default starts empty" in warning
+        assert "is missing; training goes on when 200 steps came in" in warning
+        assert run.status["roles"]["replay"]["refills"] == 1.0

@@ -15,12 +15,16 @@ from srlhpc.plan.layouts import block_layout, digest, fragment, shard_windows, w
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
     block_records,
+    disk_bytes,
     drawn_bytes,
     drawn_records,
+    file_blocks,
+    is_in_checkpoints,
     least_tolerance,
     sent_bytes,
     shard_blocks,
     store_bytes,
+    stored_bytes,
     tolerance,
     windows_ahead,
 )
@@ -108,13 +112,39 @@ def test_capacity_is_rounded_up_to_whole_blocks_of_every_shard() -> None:
 def test_memory_holds_the_store_its_lists_and_what_is_drawn() -> None:
     plan = replayed(trainers={"ranks": 1}, replay={"ranks": 1, "draw": {"kind": "prioritized"}})
     block, windows = block_layout(plan, "default").size_bytes, windows_layout(plan, "default").size_bytes
-    assert store_bytes(plan, "default") == 32 * block + 1024 * 16 + 2 * 1024 * 8
+    kept = stored_bytes(plan, "default")
+    assert store_bytes(plan, "default") == 32 * kept + 1024 * 16 + 2 * 1024 * 8
     assert (sent_bytes(plan, "default"), drawn_bytes(plan, "default")) == (2 * windows, 3 * windows)
     memory = memory_bytes(plan)
     assert memory["replay-default-0"] == store_bytes(plan, "default") + 2 * windows + 2 * block
     assert memory["trainer-default-0"] == 3 * windows
     uniform = replayed(replay={"ranks": 1})
-    assert store_bytes(uniform, "default") == 32 * block + 1024 * 16
+    assert store_bytes(uniform, "default") == 32 * kept + 1024 * 16
+
+
+def test_states_at_the_end_of_blocks_take_no_memory() -> None:
+    plan = replayed(network=MEMORY)
+    final = sum(field.size_bytes for field in block_layout(plan, "default").fields if field.name.startswith("final_"))
+    assert final
+    fields = sum(field.size_bytes for field in block_layout(plan, "default").fields)
+    assert stored_bytes(plan, "default") == fields - final
+
+
+def test_checkpoints_hold_replay_where_it_is_wanted_and_in_serial_runs() -> None:
+    wanted = replayed(replay={"checkpoint": True})
+    assert [is_in_checkpoints(plan, "default") for plan in (replayed(), wanted, replayed(serial=True))] == [
+        False, True, True,
+    ]  # fmt: skip
+    assert "checkpoints: hold nothing of it; a resumed run fills it again" in plan_table(replayed())
+    megabytes = (32 + 4) * stored_bytes(wanted, "default") / 1e6
+    assert disk_bytes(wanted, "default") == (32 + 4) * stored_bytes(wanted, "default")
+    assert f"checkpoints: hold it in files of their own, {megabytes:,.1f} MB on the disk" in plan_table(wanted)
+
+
+def test_files_beside_checkpoints_are_an_eighth_of_the_store_at_most() -> None:
+    assert file_blocks(replayed(), "default") == 4
+    assert file_blocks(replayed(replay={"capacity": 128}), "default") == 1
+    assert file_blocks(replayed(HUGE, replay={"capacity": 1000}), "default") == 1
 
 
 def test_tolerance_lets_all_groups_act_and_two_batches_be_drawn() -> None:

@@ -15,8 +15,8 @@ from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint import write_checkpoint
 from srlhpc.environment import Step
 from srlhpc.plan.plan import Plan
+from srlhpc.ranks.arrangement import environments_digest
 from srlhpc.ranks.serial import run_serial
-from srlhpc.ranks.serial_state import environments_digest
 from srlhpc.roles.acting.group import Group
 from srlhpc.roles.coordinating.status import StatusWriter
 from srlhpc.roles.time_use import TimeUse

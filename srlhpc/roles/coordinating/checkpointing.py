@@ -16,10 +16,13 @@ from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.forgiving import FileSystemLostError
 from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import Score
+from srlhpc.data.segment_folder import REPLAY, SegmentFolder
 from srlhpc.roles.checkpoint_parts import PartReceiver
+from srlhpc.roles.replaying.shard_part import problems_of, whole_parts
 
 log = logging.getLogger(__name__)
 
+_POLICY = "policy"
 RETRY_SECONDS = 2.0
 """Seconds between two tries to write the last checkpoint."""
 
@@ -35,6 +38,9 @@ class Checkpointing:
             each has sent its part.
         meta: what else goes into the file, called when the last part is here.
         score: how good the weights are, called with it.
+        shards: label of a replay rank to its receiver; a checkpoint waits for them, too.
+        shard_parts: serial mode: what those would send, taken when the file is written; may fail as that may.
+        segments: the files of blocks that those parts name; None: nobody keeps them in order.
         roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
         in_thread: write beside the loop; serial mode writes at once.
         clock: monotonic seconds.
@@ -47,14 +53,23 @@ class Checkpointing:
         meta: Callable[[], dict[str, Any]],
         *,
         score: Callable[[], Score | None] = lambda: None,
+        shards: Mapping[str, PartReceiver] | None = None,
+        shard_parts: Callable[[], Mapping[str, Any]] | None = None,
+        segments: SegmentFolder | None = None,
         roles_state: Callable[[], dict[str, Any]] | None,
         in_thread: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._receivers, self._meta, self._score = folder, parts, meta, score
         self._roles_state, self._in_thread, self._clock = roles_state, in_thread, clock
-        self._parts: dict[str, tuple[int, dict[str, Any]]] = {}
-        """The number of the checkpoint that a part is for, and the part."""
+        self._shards, self._shard_parts, self._segments = shards or {}, shard_parts, segments
+        self._everyone = {
+            **{(_POLICY, policy): receiver for policy, receiver in parts.items()},
+            **{(REPLAY, label): receiver for label, receiver in self._shards.items()},
+        }
+        """All who send parts."""
+        self._parts: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
+        """The number of the checkpoint that a sender's part is for, and the part."""
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         """What broke the thread; raised by the next poll."""
@@ -107,9 +122,9 @@ class Checkpointing:
         if self._unwritten is not None and self._thread is None and self._clock() >= self._retry_at:
             self._start(*self._unwritten)
             busy = True
-        for policy, receiver in self._receivers.items():
+        for sender, receiver in self._everyone.items():
             if (part := receiver.poll()) is not None:
-                self._parts[policy] = part
+                self._parts[sender] = part
                 busy = True
             # The next chunk is under way: not to be slept over.
             busy |= receiver.is_receiving
@@ -121,17 +136,19 @@ class Checkpointing:
     @property
     def _are_whole(self) -> bool:
         """Whether all parts are here and of one checkpoint: if another was asked for meanwhile, some come again."""
-        return len(self._parts) == len(self._receivers) and len({number for number, _ in self._parts.values()}) == 1
+        return len(self._parts) == len(self._everyone) and len({number for number, _ in self._parts.values()}) == 1
 
     def _begin(self) -> None:
         meta = self._meta()
-        policies = {policy: tree for policy, (_, tree) in self._parts.items()}
+        policies = {policy: self._parts[_POLICY, policy][1] for policy in self._receivers}
         # All are equal, see `_are_whole`.
         self._writing = max(number for number, _ in self._parts.values())
         # The first policy's numbers are the run's.
         counters = policies[next(iter(self._receivers))]["counters"]
         meta |= {name: counters[name] for name in ("updates", "steps", "agent_steps")}
         tree: dict[str, Any] = {"meta": _with_arrays(meta), "policies": policies}
+        if self._shards:
+            tree[REPLAY] = {label: self._parts[REPLAY, label][1] for label in self._shards}
         if self._roles_state is not None:
             tree["roles"] = self._roles_state()
         self._parts = {}
@@ -166,17 +183,25 @@ class Checkpointing:
     def _write(self, tree: dict[str, Any], updates: int, score: Score | None) -> None:
         self._unwritten = None
         try:
-            self.last = self._folder.save(tree, updates, *(score or ()))
+            parts = tree.get(REPLAY, {}) if self._shard_parts is None else self._shard_parts()
+            whole = {**tree, REPLAY: whole_parts(parts)}
+            if not whole[REPLAY]:
+                del whole[REPLAY]
+            self.last = self._folder.save(whole, updates, *(score or ()))
         except OSError as error:
             self._unwritten = (tree, updates, score)
             where = not_written(self._folder.path, error, _size(tree))
             self._say(f"checkpoint at update {updates} could not be written: {where}; {self._what_is_left()}")
             return
         self.last_updates = updates
-        if self._folder.detour is None:
-            self.problem = None
-        else:
+        if self._segments is not None:
+            self._segments.tidy(self._folder.files(), self.last, whole)
+        if self._folder.detour is not None:
             self._say(f"checkpoint at update {updates} is in {self.last.parent}: {self._folder.detour}")
+        elif lacks := problems_of(parts):
+            self._say(f"checkpoint at update {updates} is without replay, of {'; of '.join(lacks)}")
+        else:
+            self.problem = None
 
     def _what_is_left(self) -> str:
         try:
@@ -194,7 +219,7 @@ class Checkpointing:
         """Waits for a file that is being written."""
         if self._thread is not None:
             self._thread.join()
-        for receiver in self._receivers.values():
+        for receiver in self._everyone.values():
             receiver.close()
 
 

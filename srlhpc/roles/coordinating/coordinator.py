@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ class Coordinator(Role):
         schedule: when checkpoints are due that neither an update nor the end asks for.
         last_checkpoint_seconds: how long to try to write the last one, if the disk is full, say.
         timing: of all roles.
+        warnings: what went wrong before, and stays worth knowing.
         may_relieve: whether trainers may wait for each other's groups (see roles/stillness.py).
         clock: monotonic seconds.
     """
@@ -83,6 +84,7 @@ class Coordinator(Role):
         schedule: CheckpointSchedule,
         last_checkpoint_seconds: float = LAST_CHECKPOINT_SECONDS,
         timing: LiveTiming,
+        warnings: Sequence[str] = (),
         may_relieve: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -96,6 +98,7 @@ class Coordinator(Role):
         self._polled_at = self._looked_at = now
         self._journal = Journal(liveness, progress, checkpointing, now)
         self._status = StatusWriter(attempt, run_files, liveness, progress, checkpointing, timing)
+        self._status.warnings.extend(warnings)
         self._outcome: StepOutcome | None = None
         self._ending = Ending(liveness, checkpointing, last_checkpoint_seconds)
         self._standstill = Standstill(liveness.records, may_relieve=may_relieve)

@@ -21,9 +21,11 @@ from srlhpc.data.windows import GENERATION, PRIORITY, SLOT, DrawHeader, WindowHe
 from srlhpc.errors import ClusterError, counted
 from srlhpc.roles.grant_desk import GrantDesk
 from srlhpc.roles.replaying.rate import Rate
+from srlhpc.roles.replaying.shard_part import ShardPart
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import Part, TimeUse
 
+_COUNTED = ("inserted_records", "inserted_valid", "inserted_steps")
 _ANY_VERSION = 0
 """Version that a granted block needs: records of replay may be of any."""
 
@@ -39,9 +41,11 @@ class Replay(Role):
         desk: where groups ask for leave to start a block, counted in records.
         windows: to the trainer that draws from this shard.
         draws: from it.
+        part: of checkpoints; None: they hold nothing of the store.
         feeders: addresses of the actors whose blocks come here.
         block_records: records of a block.
         draw_records: trained records of a message of windows.
+        refills: whether it begins empty, in a run that had more.
         clock: seconds.
     """
 
@@ -55,18 +59,23 @@ class Replay(Role):
         desk: GrantDesk,
         windows: Outbox,
         draws: Inbox,
+        part: ShardPart | None,
         feeders: Collection[int],
         block_records: int,
         draw_records: int,
+        refills: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.label = label
         self._store, self._rate = store, rate
         self._blocks, self._desk, self._windows, self._draws = blocks, desk, windows, draws
+        self._part, self._refills = part, refills
         self._feeders = set(feeders)
         self._block_records, self._draw_records = block_records, draw_records
         self._credit = 0
         self._sent = 0
+        # What was there before this attempt was counted then.
+        self._before = {name: int(getattr(store, name)) for name in _COUNTED}
         self._dropped_priorities = 0
         self._relief = 0
         self._stopping = self._last_said = False
@@ -81,6 +90,8 @@ class Replay(Role):
         busy |= self._collect()
         busy |= self._hear()
         self._desk.listen()
+        if self._part is not None:
+            busy |= self._part.poll()
         if self._stopping:
             busy |= self._end()
         else:
@@ -104,10 +115,18 @@ class Replay(Role):
             # Before it may be dropped: it is no longer under way.
             self._desk.received(block.sender)
             if not self._stopping:
-                self._store.add(block)
+                self._add(block)
             self._blocks.release(block)
             busy = True
         return busy
+
+    def _add(self, block: Message) -> None:
+        if self._part is None:
+            self._store.add(block)
+            return
+        self._part.make_room()
+        self._store.add(block)
+        self._part.added()
 
     def _hear(self) -> bool:
         """Takes in what the trainer says of earlier windows, and how many more it has room for."""
@@ -135,13 +154,17 @@ class Replay(Role):
         self._store.draw(message.fields)
         header = message.header
         header[WindowHeader.SEQUENCE] = self._sent
-        header[WindowHeader.INSERTED_STEPS] = self._store.inserted_steps
-        header[WindowHeader.INSERTED_VALID] = self._store.inserted_valid
+        header[WindowHeader.INSERTED_STEPS] = self._came_in("inserted_steps")
+        header[WindowHeader.INSERTED_VALID] = self._came_in("inserted_valid")
         self._windows.send(message)
         self._rate.drawn += self._draw_records
         self._credit -= 1
         self._sent += 1
         return True
+
+    def _came_in(self, name: str) -> int:
+        """What the store has counted since the attempt began."""
+        return int(getattr(self._store, name)) - self._before[name]
 
     def _grant(self) -> bool:
         busy = self._desk.grant_hurried(_ANY_VERSION)
@@ -176,6 +199,8 @@ class Replay(Role):
         return "slot" if self._desk.asking and not self._may_grant else "input"
 
     def waits_for(self) -> str:
+        if self._part is not None and self._stopping and not self._part.is_over:
+            return "writes its blocks for the last checkpoint"
         if self._last_said:
             return ""
         store, rate = self._store, self._rate
@@ -196,6 +221,8 @@ class Replay(Role):
 
     def obey(self, command: Command) -> None:
         self._stopping |= command.stop
+        if self._part is not None:
+            self._part.obey(command)
         if command.relief > self._relief:
             self._relief = command.relief
             self._desk.grant_all(_ANY_VERSION)
@@ -213,14 +240,17 @@ class Replay(Role):
         store = self._store
         return {
             "filling": float(not self._rate.is_running),
+            "refills": float(self._refills),
             "start_steps": self._rate.start_steps,
             "steps_inserted": store.inserted_steps,
-            "records_inserted": store.inserted_records,
+            "records_inserted": self._came_in("inserted_records"),
             "records_drawn": self._rate.drawn,
             "drawable": store.drawable,
             "blocks": store.blocks,
             "slots": store.slots,
             "dropped_priorities": self._dropped_priorities,
+            **({} if self._part is None else {"kept_bytes": self._part.written_bytes}),
+            **({} if self._part is None else {"checkpoint_seconds": self._part.seconds}),
             **self._time.counters(),
         }
 
@@ -230,25 +260,41 @@ class Replay(Role):
 
     @property
     def is_done(self) -> bool:
-        return self._last_said and self._windows.is_drained
+        return self._last_said and self._windows.is_drained and (self._part is None or self._part.is_over)
+
+    def shard_part(self) -> Mapping[str, Any]:
+        """The store's part of a checkpoint; its blocks are written when this returns.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        assert self._part is not None
+        return self._part.write_now()
 
     def save_state(self) -> Mapping[str, Any]:
+        """All but the store, which is in `shard_part`."""
         return {
-            "store": self._store.save_state(),
             "rate": self._rate.save_state(),
             "grants": self._desk.save_state(),
             "credit": self._credit,
             "sent": self._sent,
+            "before": self._before,
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        fits = self._store.load_state(state["store"])
-        assert fits, "a state is loaded only into the same arrangement"
         self._rate.load_state(state["rate"])
         self._desk.load_state(state["grants"])
         self._credit, self._sent = int(state["credit"]), int(state["sent"])
+        self._before = {name: int(state["before"][name]) for name in _COUNTED}
+
+    def load_shard(self, part: Mapping[str, Any]) -> None:
+        """Takes back what `shard_part` gave, bit for bit."""
+        assert self._part is not None
+        self._part.load(part)
 
     def close(self) -> None:
         self._blocks.close()
         self._draws.close()
         self._desk.close()
+        if self._part is not None:
+            self._part.close()

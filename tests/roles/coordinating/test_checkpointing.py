@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.checkpoint_entries import Tree
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.score import Rule
+from srlhpc.data.segment_folder import SegmentFolder
+from srlhpc.data.segments import Segment, segments_to_tree
 from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender, slots_of
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 
@@ -36,12 +41,21 @@ def meta() -> dict[str, Any]:
 class Parts:
     """Policies `first` and `second`, each with a sender."""
 
-    def __init__(self, folder: CheckpointFolder, *, in_thread: bool = False, **roles: Any) -> None:
+    def __init__(
+        self,
+        folder: CheckpointFolder,
+        *,
+        in_thread: bool = False,
+        replay: Mapping[str, Any] | None = None,
+        **roles: Any,
+    ) -> None:
         made = {"first": ends(1), "second": ends(2)}
         self.senders = {name: sender for name, (sender, _) in made.items()}
         receivers = {name: receiver for name, (_, receiver) in made.items()}
         state = (lambda: roles) if roles else None
-        self.checkpointing = Checkpointing(folder, receivers, meta, roles_state=state, in_thread=in_thread)
+        self.checkpointing = Checkpointing(
+            folder, receivers, meta, roles_state=state, in_thread=in_thread, **(replay or {})
+        )
 
     def send(self, policy: str, updates: int) -> None:
         self.senders[policy].begin(self.checkpointing.asked, part(updates))
@@ -229,3 +243,77 @@ def test_sender_is_busy_until_everything_is_received() -> None:
     assert not sender.is_idle
     receiver.poll()
     assert sender.is_idle
+
+
+SHARD = "replay-first-0"
+
+
+def test_file_waits_for_the_parts_of_replay(tmp_path: Path) -> None:
+    sender, receiver = ends(3)
+    parts = Parts(CheckpointFolder(tmp_path), replay={"shards": {SHARD: receiver}})
+    checkpointing = parts.checkpointing
+    checkpointing.ask()
+    parts.send("first", 7)
+    parts.send("second", 9)
+    assert not checkpointing.is_idle
+    sender.begin(1, {"index": 0})
+    checkpointing.poll()
+    assert checkpointing.is_idle
+    assert checkpointing.problem is None
+    assert read_checkpoint(tmp_path / "updates-000000007.h5")["replay"] == {SHARD: {"index": 0}}
+
+
+def test_replay_that_could_not_be_written_is_left_out_and_named(tmp_path: Path) -> None:
+    sender, receiver = ends(3)
+    parts = Parts(CheckpointFolder(tmp_path), replay={"shards": {SHARD: receiver}})
+    checkpointing = parts.checkpointing
+    for number, part_of_shard in ((1, {"problem": "the disk is full"}), (2, {"index": 0})):
+        checkpointing.ask()
+        parts.send("first", number)
+        parts.send("second", number)
+        sender.begin(number, part_of_shard)
+        checkpointing.poll()
+        assert checkpointing.is_idle
+        if number == 1:
+            assert checkpointing.problem == f"checkpoint at update 1 is without replay, of {SHARD}: the disk is full"
+            assert "replay" not in read_checkpoint(tmp_path / "updates-000000001.h5")
+    assert checkpointing.problem is None
+    assert "replay" in read_checkpoint(tmp_path / "updates-000000002.h5")
+
+
+def test_serial_checkpoint_whose_replay_cannot_be_written_is_not_written(tmp_path: Path) -> None:
+    room: list[str] = []
+
+    def shard_parts() -> dict[str, Any]:
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return {SHARD: {"index": 0}}
+
+    parts = Parts(CheckpointFolder(tmp_path), replay={"shard_parts": shard_parts})
+    for number in (1, 2):
+        parts.checkpointing.ask()
+        parts.send("first", number)
+        parts.send("second", number)
+        if number == 1:
+            assert parts.checkpointing.last is None
+            assert "could not be written: the disk is full" in (parts.checkpointing.problem or "")
+            room.append("now")
+    assert read_checkpoint(tmp_path / "updates-000000002.h5")["replay"] == {SHARD: {"index": 0}}
+    assert parts.checkpointing.problem is None
+
+
+def test_files_of_blocks_that_no_checkpoint_names_are_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "replay"
+    folder.mkdir()
+    for number in (1, 2):
+        (folder / f"{SHARD}-{number:08d}.blocks").touch()
+    named = segments_to_tree([Segment(f"{SHARD}-00000002.blocks", 0)])
+    replay = {
+        "shard_parts": lambda: {SHARD: {"segments": named}},
+        "segments": SegmentFolder(folder, [SHARD]),
+    }
+    parts = Parts(CheckpointFolder(tmp_path / "checkpoints"), replay=replay)
+    parts.checkpointing.ask()
+    parts.send("first", 1)
+    parts.send("second", 1)
+    assert [path.name for path in folder.iterdir()] == [f"{SHARD}-00000002.blocks"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,16 @@ import numpy as np
 from srlhpc.comm.acquisition import Holding
 from srlhpc.comm.channel import Link, Message, Stream
 from srlhpc.comm.inproc import InProcessTransport
-from srlhpc.comm.protocol import HEADER_ONLY, Command, GrantHeader
+from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, Command, GrantHeader
 from srlhpc.data.block_store import BlockStore
 from srlhpc.data.blocks import BlockHeader, PolicyShapes, block_layout
+from srlhpc.data.segment_log import SegmentLog
 from srlhpc.data.windows import GENERATION, PRIORITY, SLOT, DrawHeader, WindowShape, draws_layout, window_layout
+from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender
 from srlhpc.roles.grant_desk import GrantDesk
 from srlhpc.roles.replaying.rate import Rate
 from srlhpc.roles.replaying.replay import Replay
+from srlhpc.roles.replaying.shard_part import ShardPart
 from srlhpc.specs.replay import PrioritizedDraw
 from tests.roles.counting_policy import KIND
 
@@ -26,11 +30,15 @@ BLOCK = T * E
 SHAPES = PolicyShapes(KIND, {}, {})
 SHAPE = WindowShape(fragment_steps=1)
 BLOCKS, WINDOWS, DRAWS = block_layout(SHAPES, T, E, 1), window_layout(SHAPES, 1, COLUMNS), draws_layout(COLUMNS)
-ACTORS, TRAINER, REPLAY = (0, 1), 50, 100
+ACTORS, TRAINER, REPLAY, COORDINATOR = (0, 1), 50, 100, 200
+LABEL = "replay-default-0"
 
 
 class Replaying:
-    """Actor i has group i. Blocks count 4 steps of 2 environments; a draw is of 8 records."""
+    """Actor i has group i. Blocks count 4 steps of 2 environments; a draw is of 8 records.
+
+    With a folder it hands over parts of checkpoints to `coordinator`, or in a serial run to whoever asks.
+    """
 
     def __init__(
         self,
@@ -38,6 +46,9 @@ class Replaying:
         samples_per_insert: float = 1.0,
         tolerance: float = 1000.0,
         start_steps: float = 0.0,
+        folder: Path | None = None,
+        serial: bool = False,
+        filled: Callable[[BlockStore], None] = lambda _store: None,
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         transport = self.transport = InProcessTransport()
@@ -53,15 +64,24 @@ class Replaying:
             BLOCKS, SHAPE, slots=SLOTS, draw=PrioritizedDraw(uniform_share=0.0), generator=np.random.default_rng(1),
             first_priority=None,
         )  # fmt: skip
+        filled(self.store)
+        parts = Link(Stream.PARTS, REPLAY, COORDINATOR)
+        self.coordinator = PartReceiver(transport.inbox([parts], CHUNK, pool=2))
+        part = None
+        if folder is not None:
+            self.log = SegmentLog(folder, LABEL, slots=SLOTS, file_blocks=2, runs=self.store.runs, in_thread=not serial)
+            sender = None if serial else PartSender(transport.outbox(parts, CHUNK, slots=2))
+            part = ShardPart(self.store, self.log, {"index": 0}, sender)
         grants = {place: transport.outbox(link, HEADER_ONLY, slots=2) for place, link in enumerate(answers)}
         self.role = Replay(
-            "replay-default-0",
+            LABEL,
             self.store,
             Rate(samples_per_insert=samples_per_insert, tolerance=tolerance, start_steps=start_steps),
             blocks=transport.inbox(blocks, BLOCKS, pool=2),
             desk=GrantDesk(transport.inbox(asks, HEADER_ONLY), grants, worth=BLOCK),
             windows=transport.outbox(windows, WINDOWS, slots=2),
             draws=transport.inbox([draws], DRAWS),
+            part=part,
             feeders=ACTORS,
             block_records=BLOCK,
             draw_records=COLUMNS,
@@ -137,6 +157,16 @@ class Replaying:
     def stop(self) -> None:
         self.role.obey(Command(stop=True))
         self.poll()
+
+    def asks(self, number: int, *, stop: bool = False) -> None:
+        """The coordinator wants a checkpoint."""
+        self.role.obey(Command(stop=stop, checkpoint=number))
+
+    def handed_over(self) -> tuple[int, dict[str, Any]]:
+        """The number of the next checkpoint and the part of it, once it has come."""
+        while (found := self.coordinator.poll()) is None:
+            self.poll(1)
+        return found
 
     def state(self) -> dict[str, Any]:
         return {"role": self.role.save_state(), "links": self.transport.save_state()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -172,8 +174,8 @@ def test_rank_whose_actors_are_all_dead_ends_the_step() -> None:
         replay.role.obey(Command())
 
 
-def test_state_holds_the_store_the_rate_and_what_the_trainer_has_room_for() -> None:
-    replay, other = Replaying(start_steps=1.0), Replaying(start_steps=1.0)
+def test_states_hold_the_store_the_rate_and_what_the_trainer_has_room_for(tmp_path: Path) -> None:
+    replay, other = (Replaying(start_steps=1.0, folder=tmp_path / "replay", serial=True) for _ in range(2))
     replay.want(2)
     replay.fill(3)
     message = replay.drawn()
@@ -182,6 +184,7 @@ def test_state_holds_the_store_the_rate_and_what_the_trainer_has_room_for() -> N
     state = replay.state()
     other.transport.load_state(state["links"])
     other.role.load_state(state["role"])
+    other.role.load_shard(replay.role.shard_part())
     replay.poll()
     other.poll()
     one, same = replay.drawn(), other.drawn()

@@ -1,0 +1,52 @@
+"""Whether the state of a serial run in a checkpoint fits a plan. Free of torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from srlhpc.data.segment_folder import REPLAY
+from srlhpc.plan.layouts import block_layout, request_layout
+from srlhpc.plan.plan import Plan
+
+ARRANGEMENT = "arrangement"
+"""Says which plans the state fits."""
+LINKS = "links"
+"""Name of the links' state beside the roles in a checkpoint; older checkpoints have none."""
+
+
+def goes_on_exactly(plan: Plan, restored: Mapping[str, Any]) -> bool:
+    """Whether the checkpoint's tree has the states of all roles and links of this plan, stores of replay included."""
+    states: Mapping[str, Any] = restored.get("roles", {})
+    has_replay = {role.label for role in plan.named("replay")} <= restored.get(REPLAY, {}).keys()
+    return LINKS in states and has_replay and bool(states[ARRANGEMENT] == arrangement(plan))
+
+
+def arrangement(plan: Plan) -> str:
+    """Equal where the states of all roles and links fit: environments, roles, groups, layouts and batches."""
+    specs = {name: plan.spec.policies[name] for name in plan.trained_policies}
+    batches = {name: spec.batch.model_dump(mode="json") for name, spec in specs.items()}
+    replays = {
+        name: spec.replay.model_dump(mode="json", exclude={"checkpoint"})
+        for name, spec in specs.items()
+        if spec.replay is not None
+    }
+    # Nothing stands for no replay, so that checkpoints from before there was any still fit.
+    return _digest([environments_digest(plan), batches, *([replays] if replays else [])])
+
+
+def environments_digest(plan: Plan) -> str:
+    """Equal where the states of environments and recorders fit that have nothing open."""
+    layouts = [
+        layout.digest
+        for seat in plan.seats
+        for layout in (block_layout(plan, seat.policy), request_layout(plan, seat.policy))
+    ]
+    environment = plan.spec.environment.model_dump(mode="json")
+    return _digest([environment, [role.label for role in plan.roles], len(plan.groups), layouts])
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,133 @@
+"""What a checkpoint holds of replay: whether it fits a plan, and whether the files that it names are there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from srlhpc.data.segment_folder import REPLAY, named_files
+from srlhpc.data.segments import Segment, require_length, segments_from_tree, verify
+from srlhpc.errors import UserError, counted
+from srlhpc.plan.layouts import block_layout
+from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.replay_sizes import is_in_checkpoints, replay_spec
+
+Part = Mapping[str, Any]
+
+
+def identity(plan: Plan, replay: RolePlan) -> dict[str, Any]:
+    """What a part says of the shard that it is of, beside what is in it."""
+    policy = replay.policy or ""
+    return {
+        "policy": policy,
+        "index": replay.index,
+        "shards": len(plan.replays(policy)),
+        "groups": len(plan.groups),
+        "layout": block_layout(plan, policy).digest,
+    }
+
+
+def saved_shards(tree: Mapping[str, Any], policy: str) -> list[Part]:
+    """The parts of a policy's shards, in their order; none if not all of them are there."""
+    found = {int(part["index"]): part for part in tree.get(REPLAY, {}).values() if part["policy"] == policy}
+    shards = [found[index] for index in sorted(found)]
+    return shards if shards and len(shards) == shards[0]["shards"] else []
+
+
+def segments_of(part: Part) -> list[Segment]:
+    """The files that a part names."""
+    return segments_from_tree(part.get("segments", {}))
+
+
+def why_empty(tree: Mapping[str, Any], plan: Plan, policy: str, folder: Path) -> str | None:
+    """Why a policy's replay starts empty in a run that goes on from a checkpoint; None if it does not.
+
+    Args:
+        tree: the checkpoint.
+        plan: of the run that goes on.
+        policy: one with replay.
+        folder: where the files of blocks are.
+
+    Raises:
+        FileSystemLostError: the file system fails for too long.
+    """
+    shards = saved_shards(tree, policy)
+    if not shards:
+        return "the checkpoint holds nothing of it" + (
+            "" if is_in_checkpoints(plan, policy) else " (with replay.checkpoint: true later ones will)"
+        )
+    first = shards[0]
+    if first["groups"] != len(plan.groups):
+        return f"it was kept of {counted(int(first['groups']), 'group')}, and there are {len(plan.groups)} now"
+    if first["layout"] != block_layout(plan, policy).digest:
+        return "its blocks have another layout (actors.environments, agents, replay.block_steps or arrays of records)"
+    try:
+        for part in shards:
+            for segment in segments_of(part):
+                require_length(folder, segment)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def check_files(tree: Mapping[str, Any], folder: Path) -> None:
+    """Refuses a checkpoint whose blocks are not whole: an exact resume needs all of it.
+
+    Raises:
+        FileSystemLostError: the file system fails for too long.
+        UserError: a file is missing, cut off or damaged.
+    """
+    for part in tree.get(REPLAY, {}).values():
+        for segment in segments_of(part):
+            verify(folder, segment)
+
+
+def copy_files(tree: Mapping[str, Any], source: Path, target: Path) -> None:
+    """Gives another run the files of blocks that a checkpoint names, as links if both are on one disk.
+
+    Files only grow, so either run goes on as if alone. One that is missing is left out; `why_empty` says so.
+    """
+    for name in named_files(tree):
+        target.mkdir(exist_ok=True)
+        with suppress(FileNotFoundError):
+            try:
+                os.link(source / name, target / name)
+            except FileNotFoundError:
+                raise
+            except OSError:
+                shutil.copyfile(source / name, target / name)
+
+
+class ReplayResume(NamedTuple):
+    """What happens with a policy's replay at a resume."""
+
+    text: str
+    is_empty: bool
+
+
+def replay_resumes(tree: Mapping[str, Any], plan: Plan, folder: Path) -> Iterator[ReplayResume]:
+    """What happens with the replay of each policy that has one.
+
+    Args:
+        tree: the checkpoint that the run goes on from.
+        plan: of the run that goes on.
+        folder: where the files of blocks are.
+
+    Raises:
+        FileSystemLostError: the file system fails for too long.
+    """
+    for policy in plan.trained_policies:
+        if not plan.replays(policy):
+            continue
+        if (reason := why_empty(tree, plan, policy, folder)) is not None:
+            steps = counted(replay_spec(plan, policy).start_steps, "step")
+            until = f"training goes on when {steps} came in"
+            yield ReplayResume(f"replay of policy {policy} starts empty: {reason}; {until}", is_empty=True)
+            continue
+        stores = [part["store"] for part in saved_shards(tree, policy)]
+        blocks = sum(min(int(store["inserted_blocks"]), len(store["generations"])) for store in stores)
+        yield ReplayResume(f"replay of policy {policy} goes on with {counted(blocks, 'block')}", is_empty=False)
