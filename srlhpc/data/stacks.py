@@ -18,8 +18,9 @@ from srlhpc.environment import MOST_FRAMES, Stack
 
 
 def whole(field: Field) -> Field:
-    """Stacks `[T + 1, C, n, ...]` in place of the frames `[T + n, C, ...]` of a block."""
-    assert field.stack is not None
+    """A field of a block as a batch holds it: stacks `[T + 1, C, n, ...]` in place of frames `[T + n, C, ...]`."""
+    if field.stack is None:
+        return field
     frames, axes = field.stack.frames, len(field.axes)
     shape = (field.shape[0] - frames + 1, *field.shape[1:axes], frames, *field.shape[axes:])
     return dataclasses.replace(field, shape=shape, stack=None)

@@ -53,8 +53,7 @@ def batches_bytes(plan: Plan, policy: str) -> int:
         return drawn_bytes(plan, policy)
     batch = plan.spec.policies[policy].batch
     # Blocks hold the frames of stacks once, batches hold whole stacks.
-    fields = block_layout(plan, policy).fields
-    gathered = Layout.of(field if field.stack is None else whole(field) for field in fields)
+    gathered = Layout.of(map(whole, block_layout(plan, policy).fields))
     return gathered.size_bytes * batch.buffers * batch_blocks(plan, policy)
 
 

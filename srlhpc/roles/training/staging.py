@@ -56,7 +56,7 @@ class Staging:
         for given in layout.fields:
             if given.name == NEW_STACKS:
                 continue
-            field = given if given.stack is None else whole(given)
+            field = whole(given)
             dtype = torch.from_numpy(np.empty(0, field.dtype)).dtype
             shape = _batch_shape(field, self.columns)
             self._tensors[field.name] = tensor = torch.zeros(shape, dtype=dtype, pin_memory=device.type == "cuda")
