@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from srlhpc.data.block_storage import Block, BlockStorage, Indices, Places
 from srlhpc.data.blocks import STATE, BlockHeader
-from srlhpc.data.dealing import Deal
+from srlhpc.data.dealing import CAME_IN, Deal
 from srlhpc.data.item_draws import Draws
 from srlhpc.data.layout import Array, Layout
 from srlhpc.data.segments import Run
@@ -38,7 +38,7 @@ FirstPriority = Callable[[Mapping[str, Array]], Array]
 or `[R + 1, N, ...]`. Only fields that are asked for are gathered."""
 _BLOCKS_AT_ONCE = 64
 """Blocks whose items are looked at together."""
-_COUNTS = ("inserted_blocks", "inserted_records", "inserted_valid", "inserted_steps")
+_COUNTS = ("inserted_blocks", *CAME_IN)
 
 
 class BlockStore:

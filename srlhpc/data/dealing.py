@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from srlhpc.data.segments import Run
 
 _Indices = NDArray[np.int64]
-_SHARED = ("inserted_records", "inserted_valid", "inserted_steps")
+CAME_IN = ("inserted_records", "inserted_valid", "inserted_steps")
+"""Names of a store's counts of what came in, blocks aside, which it counts for itself."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def deal(states: Sequence[Mapping[str, Any]], keeps: Callable[[int], bool], *, s
     age, shard, number, group, sequence = (np.concatenate(column) for column in zip(*parts, strict=True))
     # Sorting that is stable keeps blocks of a group, which are all of one store, in their order.
     order = np.argsort(-age, kind="stable")[-slots:]
-    counts = {name: sum(int(state[name]) for state in states) // shards for name in _SHARED}
+    counts = {name: sum(int(state[name]) for state in states) // shards for name in CAME_IN}
     return Deal(states, shard[order], number[order], group[order], sequence[order], counts)
 
 

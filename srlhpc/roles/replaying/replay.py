@@ -17,6 +17,7 @@ from typing import Any
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.protocol import Command
 from srlhpc.data.block_store import BlockStore
+from srlhpc.data.dealing import CAME_IN
 from srlhpc.data.windows import GENERATION, PRIORITY, SLOT, DrawHeader, WindowHeader
 from srlhpc.errors import ClusterError, counted
 from srlhpc.roles.grant_desk import GrantDesk
@@ -25,7 +26,6 @@ from srlhpc.roles.replaying.shard_part import ShardPart
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import Part, TimeUse
 
-_COUNTED = ("inserted_records", "inserted_valid", "inserted_steps")
 _ANY_VERSION = 0
 """Version that a granted block needs: records of replay may be of any."""
 
@@ -75,7 +75,7 @@ class Replay(Role):
         self._credit = 0
         self._sent = 0
         # What was there before this attempt was counted then.
-        self._before = {name: int(getattr(store, name)) for name in _COUNTED}
+        self._before = {name: int(getattr(store, name)) for name in CAME_IN}
         self._dropped_priorities = 0
         self._relief = 0
         self._stopping = self._last_said = False
@@ -285,7 +285,7 @@ class Replay(Role):
         self._rate.load_state(state["rate"])
         self._desk.load_state(state["grants"])
         self._credit, self._sent = int(state["credit"]), int(state["sent"])
-        self._before = {name: int(state["before"][name]) for name in _COUNTED}
+        self._before = {name: int(state["before"][name]) for name in CAME_IN}
 
     def load_shard(self, part: Mapping[str, Any]) -> None:
         """Takes back what `shard_part` gave, bit for bit."""
