@@ -8,18 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.data.checkpoint import read_checkpoint
-from srlhpc.data.segments import ENDING, number_of
+from srlhpc.data.segments import ENDING, Run, Segment, number_of, read_runs, segments_from_tree
 from srlhpc.errors import ClusterError, UserError
 
 REPLAY = "replay"
 """Name of the parts of replay in a checkpoint, by label of their role."""
 
 
+def segments_of(part: Mapping[str, Any]) -> list[Segment]:
+    """The files that a shard's part of a checkpoint names."""
+    # Parts that come from another rank lack what is empty (data/tree.py).
+    return segments_from_tree(part.get("segments", {}))
+
+
+def runs_of(part: Mapping[str, Any], folder: Path) -> Iterator[Run]:
+    """The blocks in those files.
+
+    Raises:
+        FileSystemLostError, UserError: as `read_runs`.
+    """
+    return (run for segment in segments_of(part) for run in read_runs(folder, segment))
+
+
 def named_files(tree: Mapping[str, Any]) -> frozenset[str]:
     """Names of the files that a checkpoint needs."""
-    return frozenset(
-        str(segment["name"]) for part in tree.get(REPLAY, {}).values() for segment in part.get("segments", {}).values()
-    )
+    return frozenset(segment.name for part in tree.get(REPLAY, {}).values() for segment in segments_of(part))
 
 
 class SegmentFolder:
@@ -76,7 +89,7 @@ class SegmentFolder:
     @staticmethod
     def _numbers(label: str, tree: Mapping[str, Any]) -> Iterator[int]:
         """Numbers of a role's files in the newest checkpoint."""
-        for segment in tree.get(REPLAY, {}).get(label, {}).get("segments", {}).values():
-            number = number_of(Path(segment["name"]), label)
+        for segment in segments_of(tree.get(REPLAY, {}).get(label, {})):
+            number = number_of(Path(segment.name), label)
             if number is not None:
                 yield number

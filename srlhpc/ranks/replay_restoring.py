@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 from srlhpc.data.block_store import BlockStore
 from srlhpc.data.dealing import deal
+from srlhpc.data.segment_folder import runs_of, segments_of
 from srlhpc.data.segment_log import SegmentLog
-from srlhpc.data.segments import Run, read_runs
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.replay_sizes import replay_spec
 from srlhpc.ranks.context import RankContext
-from srlhpc.runs.replay_checkpoint import Part, saved_shards, segments_of, why_empty
+from srlhpc.runs.replay_checkpoint import saved_shards, why_empty
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +56,7 @@ def _fill(context: RankContext, role: RolePlan, store: BlockStore, segment_log: 
     parts, shards = saved_shards(context.restored or {}, policy), len(plan.replays(policy))
     if len(parts) == shards and store.fits(parts[role.index]["store"]):
         mine = parts[role.index]
-        store.load_state(mine["store"], _runs(mine, folder))
+        store.load_state(mine["store"], runs_of(mine, folder))
         store.end_sequences()
         if segment_log is not None:
             segment_log.go_on(segments_of(mine), store.inserted_blocks)
@@ -66,9 +64,4 @@ def _fill(context: RankContext, role: RolePlan, store: BlockStore, segment_log: 
     groups = {group for _, group in plan.groups_fed(role)}
     dealt = deal([part["store"] for part in parts], groups.__contains__, slots=store.slots, shards=shards)
     needed = set(dealt.shard.tolist())
-    store.take_over(dealt, [_runs(part, folder) if place in needed else () for place, part in enumerate(parts)])
-
-
-def _runs(part: Part, folder: Path) -> Iterator[Run]:
-    for segment in segments_of(part):
-        yield from read_runs(folder, segment)
+    store.take_over(dealt, [runs_of(part, folder) if place in needed else () for place, part in enumerate(parts)])

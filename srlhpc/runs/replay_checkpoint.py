@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from srlhpc.data.segment_folder import REPLAY, named_files
-from srlhpc.data.segments import Segment, require_length, segments_from_tree, verify
+from srlhpc.data.segment_folder import REPLAY, named_files, segments_of
+from srlhpc.data.segments import require_length, verify
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.layouts import block_layout
 from srlhpc.plan.plan import Plan, RolePlan
@@ -36,11 +36,6 @@ def saved_shards(tree: Mapping[str, Any], policy: str) -> list[Part]:
     found = {int(part["index"]): part for part in tree.get(REPLAY, {}).values() if part["policy"] == policy}
     shards = [found[index] for index in sorted(found)]
     return shards if shards and len(shards) == shards[0]["shards"] else []
-
-
-def segments_of(part: Part) -> list[Segment]:
-    """The files that a part names."""
-    return segments_from_tree(part.get("segments", {}))
 
 
 def why_empty(tree: Mapping[str, Any], plan: Plan, policy: str, folder: Path) -> str | None:

@@ -9,13 +9,11 @@ from typing import Any
 from srlhpc.data.atomic import read_json, write_json
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.checkpoint_names import name_of
-from srlhpc.data.segment_folder import REPLAY
-from srlhpc.data.segments import read_runs
+from srlhpc.data.segment_folder import REPLAY, runs_of
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
 from srlhpc.runs.creation import create_run
 from srlhpc.runs.paths import AttemptPaths, RunPaths
-from srlhpc.runs.replay_checkpoint import segments_of
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.load import dump_experiment
 from srlhpc.specs.probe import probe_spaces
@@ -82,11 +80,10 @@ def tree_of(paths: RunPaths, updates: int) -> dict[str, Any]:
 def _blocks(paths: RunPaths, part: Mapping[str, Any]) -> dict[str, Any]:
     store, found = part["store"], {}
     oldest = store["inserted_blocks"] - len(store["generations"])
-    for segment in segments_of(part):
-        for run in read_runs(paths.replay, segment):
-            for place, group in enumerate(run.group):
-                block = {"group": group, "sequence": run.sequence[place]}
-                fields = {name: array[place] for name, array in run.fields.items()}
-                if run.first + place >= oldest:
-                    found[str(run.first + place)] = block | fields
+    for run in runs_of(part, paths.replay):
+        for place, group in enumerate(run.group):
+            block = {"group": group, "sequence": run.sequence[place]}
+            fields = {name: array[place] for name, array in run.fields.items()}
+            if run.first + place >= oldest:
+                found[str(run.first + place)] = block | fields
     return found

@@ -9,11 +9,12 @@ import pytest
 
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint import read_checkpoint
+from srlhpc.data.segment_folder import segments_of
 from srlhpc.errors import UserError
 from srlhpc.ranks.serial import run_serial
 from srlhpc.runs.checkpoints import checkpoint_folder
 from srlhpc.runs.paths import RunPaths
-from srlhpc.runs.replay_checkpoint import check_files, segments_of
+from srlhpc.runs.replay_checkpoint import check_files
 from tests.failing_disk import FailingDisk
 from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, tree_of
 from tests.launch.test_exact_resume import differences

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from srlhpc.data.segment_folder import segments_of
 from srlhpc.data.segments import Run, append, begin_segment, segments_to_tree
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
@@ -17,7 +18,6 @@ from srlhpc.runs.replay_checkpoint import (
     identity,
     replay_resumes,
     saved_shards,
-    segments_of,
     why_empty,
 )
 from tests.plan.test_planner import actors, planned

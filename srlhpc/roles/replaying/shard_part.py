@@ -13,8 +13,9 @@ from typing import Any
 
 from srlhpc.comm.protocol import Command
 from srlhpc.data.block_store import BlockStore
+from srlhpc.data.segment_folder import runs_of, segments_of
 from srlhpc.data.segment_log import SegmentLog
-from srlhpc.data.segments import read_runs, segments_from_tree, segments_to_tree
+from srlhpc.data.segments import segments_to_tree
 from srlhpc.roles.checkpoint_parts import PartSender
 
 PROBLEM = "problem"
@@ -120,10 +121,8 @@ class ShardPart:
             UserError: a file is missing or damaged.
             ValueError: the blocks are others.
         """
-        segments = segments_from_tree(part.get("segments", {}))
-        runs = (run for segment in segments for run in read_runs(self._log.folder, segment))
-        self._store.load_state(part["store"], runs)
-        self._log.go_on(segments, self._store.inserted_blocks)
+        self._store.load_state(part["store"], runs_of(part, self._log.folder))
+        self._log.go_on(segments_of(part), self._store.inserted_blocks)
 
     def close(self) -> None:
         """Waits for what is being written."""

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srlhpc.data.segments import Run, read_runs, segments_from_tree
+from srlhpc.data.segment_folder import runs_of, segments_of
+from srlhpc.data.segments import Run
 from srlhpc.data.windows import WindowHeader
 from srlhpc.roles.replaying.shard_part import problems_of, whole_parts
 from tests.failing_disk import FailingDisk
@@ -19,13 +20,7 @@ from tests.roles.replaying.replay_setup import BLOCK, LABEL, SLOTS, Replaying
 
 def rewards(folder: Path, part: dict[str, Any]) -> list[float]:
     """The reward of each block that the part names, by which a test tells them apart."""
-    segments = segments_from_tree(part.get("segments", {}))
-    return [
-        float(block.reshape(-1)[0])
-        for segment in segments
-        for run in read_runs(folder, segment)
-        for block in run.fields["rewards"]
-    ]
+    return [float(block.reshape(-1)[0]) for run in runs_of(part, folder) for block in run.fields["rewards"]]
 
 
 def test_part_holds_what_was_there_when_it_was_asked_for(tmp_path: Path) -> None:
@@ -125,7 +120,7 @@ def test_what_came_in_before_the_attempt_is_not_told_again(tmp_path: Path) -> No
     before = Replaying(folder=tmp_path / "replay", serial=True)
     before.fill(2)
     part = before.role.shard_part()
-    runs = (run for each in segments_from_tree(part["segments"]) for run in read_runs(tmp_path / "replay", each))
+    runs = runs_of(part, tmp_path / "replay")
     resumed = Replaying(start_steps=2.0 * BLOCK, filled=lambda store: store.load_state(part["store"], runs))
     resumed.want()
     message = resumed.drawn()
@@ -159,7 +154,7 @@ def test_store_that_is_overwritten_needs_no_more_files_than_it_has_blocks(tmp_pa
     replay.asks(1)
     _, part = replay.handed_over()
     assert rewards(tmp_path / "replay", part)[-SLOTS:] == [float(reward) for reward in range(2 * SLOTS, 3 * SLOTS)]
-    assert len(segments_from_tree(part["segments"])) <= SLOTS // 2 + 1
+    assert len(segments_of(part)) <= SLOTS // 2 + 1
     assert np.array_equal(part["store"]["generations"], np.full(SLOTS, 2))
 
 
