@@ -68,14 +68,19 @@ def changed(batch: Batch, **fields: Tensor) -> Batch:
     return replace(batch, fields=batch.fields | fields)
 
 
-def finish(generator: Generator[None, None, Update]) -> Mapping[str, float]:
-    """Runs an update to its end; returns its metrics."""
+def updated(generator: Generator[None, None, Update]) -> Update:
+    """Runs an update to its end."""
     while True:
         try:
             next(generator)
         except StopIteration as stop:
             update: Update = stop.value
-            return update.metrics
+            return update
+
+
+def finish(generator: Generator[None, None, Update]) -> Mapping[str, float]:
+    """Runs an update to its end; returns its metrics."""
+    return updated(generator).metrics
 
 
 def finish_together(generators: list[Generator[None, None, Update]]) -> list[Mapping[str, float]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from srlhpc.algorithms import dqn
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
 from srlhpc.environment import ActionSpace, Continuous, Discrete, Kind, MultiDiscrete
 from srlhpc.errors import UserError
 from srlhpc.policies import mlp
@@ -25,7 +24,7 @@ from srlhpc.rl.td import n_step
 from srlhpc.rl.value_rescaling import rescale, unscale
 from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.experiment import NormalizeSpec
-from tests.algorithms.collecting import OwnSum, SharedSum, changed, context, finish, finish_together
+from tests.algorithms.collecting import OwnSum, SharedSum, changed, context, finish, finish_together, updated
 from tests.algorithms.transitions import windows
 from tests.policies.making import kind, vector
 
@@ -70,15 +69,6 @@ def drawn(
     if agents.has_action_masks:
         fields["action_masks"] = torch.rand(records + 1, columns, 4, generator=generator) < 0.6
     return changed(batch, **fields)
-
-
-def updated(generator: Generator[None, None, Update]) -> Update:
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            result: Update = stop.value
-            return result
 
 
 def gradient(policy: ActionValuePolicy) -> Tensor:

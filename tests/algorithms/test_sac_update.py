@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from srlhpc.algorithms import sac
-from srlhpc.algorithms.algorithm import Batch, Context, DivergedError, Update
+from srlhpc.algorithms.algorithm import Batch, Context, DivergedError
 from srlhpc.algorithms.sac import update as sac_update
 from srlhpc.algorithms.sac.update import Sac
 from srlhpc.environment import Discrete, Kind, MultiDiscrete
@@ -23,7 +22,7 @@ from srlhpc.policies import mlp
 from srlhpc.policies.contracts import ActorAndCritics
 from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.experiment import NormalizeSpec
-from tests.algorithms.collecting import OwnSum, SharedSum, changed, context, finish, finish_together
+from tests.algorithms.collecting import OwnSum, SharedSum, changed, context, finish, finish_together, updated
 from tests.algorithms.transitions import WALKER, windows
 from tests.policies.making import kind
 
@@ -40,15 +39,6 @@ def learner(using: Context | None = None, agents: Kind = WALKER, **keys: Any) ->
     algorithm = sac.build(settings(**keys), trained.to(using.device), using)
     assert isinstance(algorithm, Sac)
     return trained, algorithm
-
-
-def updated(generator: Generator[None, None, Update]) -> Update:
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            result: Update = stop.value
-            return result
 
 
 def everything(trained: ActorAndCritics, algorithm: Sac) -> dict[str, Tensor]:
