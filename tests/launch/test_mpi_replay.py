@@ -15,9 +15,8 @@ from srlhpc.plan.replay_sizes import tolerance
 from srlhpc.runs.replay_checkpoint import check_files
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.probe import probe_spaces
-from tests.launch.fake_runs import wait_for
 from tests.launch.making_runs import change_job, make_run, outcome
-from tests.launch.test_mpi_runs import LIMIT_SECONDS, actors, job, ranks
+from tests.launch.test_mpi_runs import actors, job, ranks
 
 pytestmark = pytest.mark.mpi
 
@@ -67,13 +66,8 @@ def test_catch_is_learnt_wherever_replay_is_and_its_rate_is_kept(
 def test_run_with_replay_goes_on_without_a_killed_actor(tmp_path: Path) -> None:
     what = replayed({"updates": 100_000}, shards=1)
     with ranks(make_run(tmp_path, what), what) as run:
-        run.wait_for_updates(5)
-        run.kill("actor-1")
-        wait_for(lambda: run.status["ranks_alive"] == 4, LIMIT_SECONDS)
-        run.wait_for_updates(run.status["updates"] + 50)
-        run.attempt.stop.touch()
-        run.wait()
-        assert outcome(run.attempt)["state"] == "interrupted", run.logs()
+        run.lose("actor-1", updates=50)
+        run.stop()
 
 
 def test_killed_replay_rank_fails_the_run_by_name_and_the_next_attempt_fills_anew(tmp_path: Path) -> None:
@@ -107,9 +101,7 @@ def test_replay_in_checkpoints_comes_back_on_as_many_ranks_as_there_are(
     paths = make_run(tmp_path, what)
     with ranks(paths, what) as run:
         run.wait_for_updates(30)
-        run.attempt.stop.touch()
-        run.wait()
-        assert outcome(run.attempt)["state"] == "interrupted", run.logs()
+        run.stop()
         blocks = run.status["roles"]["replay"]["blocks"]
     newest = CheckpointFolder(paths.checkpoints).newest_valid()
     assert newest is not None

@@ -54,6 +54,19 @@ class MpiRun:
         (pid,) = (rank["pid"] for rank in self.status["ranks"] if rank["label"] == label)
         os.kill(pid, signal.SIGKILL)
 
+    def lose(self, label: str, *, updates: int) -> None:
+        """Kills one of five ranks in the middle of training, and waits until the others have gone on for so long."""
+        self.wait_for_updates(5)
+        self.kill(label)
+        wait_for(lambda: self.status["ranks_alive"] == 4, LIMIT_SECONDS)
+        self.wait_for_updates(self.status["updates"] + updates)
+
+    def stop(self) -> None:
+        """Asks for an orderly end, and waits for it."""
+        self.attempt.stop.touch()
+        self.wait()
+        assert outcome(self.attempt)["state"] == "interrupted", self.logs()
+
     def wait(self) -> None:
         try:
             self.process.wait(LIMIT_SECONDS)
@@ -140,13 +153,8 @@ def test_training_goes_on_to_its_end_without_a_killed_actor(
         monkeypatch.setattr(sys, "executable", openmpi_python())
     what = job({"updates": 100_000})
     with ranks(make_run(tmp_path, what), what) as run:
-        run.wait_for_updates(5)
-        run.kill("actor-1")
-        wait_for(lambda: run.status["ranks_alive"] == 4, LIMIT_SECONDS)
-        run.wait_for_updates(run.status["updates"] + 20)
-        run.attempt.stop.touch()
-        run.wait()
-        assert outcome(run.attempt)["state"] == "interrupted", run.logs()
+        run.lose("actor-1", updates=20)
+        run.stop()
         (warning,) = run.status["warnings"]
         assert "actor-1" in warning
         assert "SIGKILL" in warning
