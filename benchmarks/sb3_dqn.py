@@ -10,22 +10,16 @@ the settings that RL Baselines3 Zoo tuned for this DQN. One thread throughout.
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import gymnasium
 import torch
+from sb3_training import Game, train
 from stable_baselines3 import DQN
-from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
 MOST_FRAMES = 10_000
-EPISODES = 100
 
 
 @dataclass(frozen=True)
@@ -109,20 +103,16 @@ class Cells(BaseFeaturesExtractor):
         return torch.relu(self._linear(seen.flatten(1)))
 
 
-def make(task: Task, seed: int) -> gymnasium.Env[Any, Any]:
-    """The environment, its generators seeded."""
+def play(task: Task) -> Game:
+    """The task's environment."""
     if task.hidden:
-        made = gymnasium.make(task.environment)
-    else:
-        from minatar.gym import BaseEnv
+        return gymnasium.make(task.environment)
+    from minatar.gym import BaseEnv
 
-        made = gymnasium.wrappers.TimeLimit(BaseEnv(task.environment), MOST_FRAMES)
-    made = Monitor(made)
-    made.reset(seed=seed)
-    return made
+    return gymnasium.wrappers.TimeLimit(BaseEnv(task.environment), MOST_FRAMES)
 
 
-def learner(task: Task, environment: gymnasium.Env[Any, Any], steps: int, seed: int) -> DQN:
+def learner(task: Task, environment: Game, steps: int, seed: int) -> DQN:
     """An untrained agent; its exploration does not depend on how long it is trained."""
     network = {"net_arch": list(task.hidden)}
     if not task.hidden:
@@ -146,36 +136,5 @@ def learner(task: Task, environment: gymnasium.Env[Any, Any], steps: int, seed: 
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("task", choices=TASKS)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, help="instead of the task's")
-    parser.add_argument("--episodes", type=int, default=EPISODES, help="greedy, after training")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    task = TASKS[arguments.task]
-    steps = arguments.steps or task.steps
-    agent = learner(task, make(task, arguments.seed), steps, arguments.seed)
-    wall, cpu = time.perf_counter(), time.process_time()
-    agent.learn(steps)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    fresh = make(task, arguments.seed + 10_000)
-    mean, deviation = evaluate_policy(agent, fresh, arguments.episodes, deterministic=True, warn=False)
-    result = {
-        "task": arguments.task,
-        "seed": arguments.seed,
-        "steps": agent.num_timesteps,
-        "updates": agent._n_updates,
-        "return_mean": round(float(mean), 2),
-        "return_deviation": round(float(deviation), 2),
-        "episodes": arguments.episodes,
-        "cpu_seconds_per_million": round(1e6 * cpu / agent.num_timesteps, 1),
-        "minutes": round(wall / 60, 2),
-        "settings": asdict(task),
-    }
-    print(json.dumps(result))
-
-
 if __name__ == "__main__":
-    main()
+    train(__doc__, TASKS, play, learner)
