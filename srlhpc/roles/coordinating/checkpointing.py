@@ -97,6 +97,11 @@ class Checkpointing:
         """Whether a file is being written, which takes as long as the file system needs."""
         return self._thread is not None
 
+    @property
+    def has_taken_last(self) -> bool:
+        """Whether all that goes into the last checkpoint has been taken."""
+        return self._writing >= self._insists_from
+
     def ask(self) -> None:
         """Wants a checkpoint; at the end one that is under way is not enough, so another takes its place or follows."""
         self.asked += 1
@@ -166,7 +171,7 @@ class Checkpointing:
         """A write has ended; well, or it waits for its next try, or it is left."""
         if self._error is not None:
             raise self._error
-        if self._unwritten is not None and self._writing >= self._insists_from:
+        if self._unwritten is not None and self.has_taken_last:
             now = self._clock()
             self._retry_at = now + RETRY_SECONDS
             self.waits_since = now if self.waits_since is None else self.waits_since

@@ -149,8 +149,7 @@ class Coordinator(Role):
         # A rank that reports and does nothing else does not work.
         if record.idle_seconds < TOLD_SECONDS:
             record.worked_at = now
-        if self._outcome is None or self._outcome.reason != "return_mean":
-            # The mean that ended the run stays what it was: later episodes would move it.
+        if not self._has_final_counts:
             self._progress.add_episodes(report["episodes"])
         for update in report["updates"]:
             self._progress.add_update(update)
@@ -160,6 +159,17 @@ class Coordinator(Role):
             self._progress.add_evaluation(evaluation)
         # At once, so that the answer to this very report has the decision.
         self._decide(self._clock())
+
+    @property
+    def _has_final_counts(self) -> bool:
+        """Whether episodes that are reported from now on are not counted.
+
+        They would move the mean that ended the run; and those that the last checkpoint does not have, the attempt that
+        goes on from it would not have either, so that its curve would begin below the end of this one.
+        """
+        return self._checkpointing.has_taken_last or (
+            self._outcome is not None and self._outcome.reason == "return_mean"
+        )
 
     def _answer(self, rank: int) -> None:
         outbox = self._commands[rank]

@@ -54,6 +54,20 @@ def test_nobody_may_exit_before_the_last_checkpoint_is_written(tmp_path: Path) -
     assert run.report(2, done=True).exit
 
 
+def test_episodes_that_the_last_checkpoint_lacks_are_not_counted(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 1})
+    run.episodes(3, 1.0)
+    run.update(1)
+    run.episodes(4, 1.0)
+    run.send_part(1, 1)
+    run.episodes(5, 1.0)
+    run.end_ranks()
+    kept = run.checkpoints.newest_valid()
+    assert kept is not None
+    assert kept.tree["meta"]["episodes"] == 7
+    assert (run.status["episodes"], run.metrics[-1]["episodes"]) == (7, 7)
+
+
 def test_nobody_may_exit_before_all_are_done(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, {"updates": 1})
     run.update(1)
