@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -89,26 +90,30 @@ class _RoleList:
 
     def __init__(self, serial: bool) -> None:
         self.roles: list[RolePlan] = []
+        self.count: Counter[str] = Counter()
+        """Roles of each name that have been added."""
         self._serial = serial
         self._ranks = 0
 
     def add(self, name: str, index: int, policy: str | None = None) -> RolePlan:
         """Adds a role on a rank of its own, unless the run is serial."""
-        role = RolePlan(name, index, len(self.roles), 0 if self._serial else self._ranks, policy)
+        role = self._append(name, index, 0 if self._serial else self._ranks, policy)
         self._ranks += 1
+        return role
+
+    def _append(self, name: str, index: int, rank: int, policy: str | None) -> RolePlan:
+        role = RolePlan(name, index, len(self.roles), rank, policy)
         self.roles.append(role)
+        self.count[name] += 1
         return role
 
     def of(self, name: str, policy: str | None) -> list[RolePlan]:
         """The roles of a policy that have been added."""
         return [role for role in self.roles if (role.name, role.policy) == (name, policy)]
 
-    def count(self, name: str) -> int:
-        return sum(role.name == name for role in self.roles)
-
     def beside(self, other: RolePlan, name: str, index: int, policy: str | None = None) -> None:
         """Adds a role on the rank of another."""
-        self.roles.append(RolePlan(name, index, len(self.roles), other.rank, policy))
+        self._append(name, index, other.rank, policy)
 
 
 def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple[RolePlan, ...]:
@@ -127,7 +132,7 @@ def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple
             for index in range(ranks or 0):
                 role = roles.add(row.name, index, policy)
                 if row.name == host:
-                    roles.beside(role, "policy_server", roles.count("policy_server"), policy)
+                    roles.beside(role, "policy_server", roles.count["policy_server"], policy)
     return tuple(roles.roles)
 
 
