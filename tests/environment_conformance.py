@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from srlhpc.environment import Environment, MultiDiscrete, Spaces
+from srlhpc.environment import Environment, MultiDiscrete, Spaces, Step
 from srlhpc.import_path import load_module, missing_packages
+from srlhpc.roles.acting.stack_check import StackCheck
 from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, random_actions, spoil_invalid
 
 
@@ -136,6 +137,14 @@ class ContractConformance:
             assert after.column("valid")[waiting].any(axis=1).all()
             np.testing.assert_array_equal(after.column("first")[waiting], after.column("alive")[waiting])
         assert waits, "no episode ended: give the test more steps"
+
+    def test_observations_are_the_stacks_that_the_spaces_declare(
+        self, environment: Environment, played: list[Seen]
+    ) -> None:
+        for check in (StackCheck(kind) for kind in environment.spaces.kinds if kind.stacks):
+            check.begin(Step(played[0].kinds))
+            for step in played[1:]:
+                check(Step(step.kinds))
 
     def test_episodes_are_reported_once_with_their_steps_and_returns(
         self, environment: Environment, played: list[Seen]

@@ -31,6 +31,7 @@ def keep(step: Step) -> Seen:
             rewards=kind.rewards.copy(),
             **{flag: getattr(kind, flag).copy() for flag in FLAGS},
             action_masks=None if kind.action_masks is None else kind.action_masks.copy(),
+            stacks_begin=None if kind.stacks_begin is None else kind.stacks_begin.copy(),
         )
         for name, kind in step.kinds.items()
     }

@@ -121,6 +121,14 @@ def test_game_that_ends_in_the_record_after_a_lost_life_is_restarted_at_once() -
     assert row(seen, "terminated") == [0, 1, 0, 0]
     assert seen[2].kinds["agent"].observations["obs"][0, 0, 0, 0, 0] == 3
     assert [len(step.episodes) for step in seen] == [0, 0, 1, 0]
+    assert row(seen, "stacks_begin") == [1, 0, 1, 0]
+
+
+def test_stacks_go_on_over_a_lost_life_and_begin_anew_with_a_game() -> None:
+    script = LifeScript(lives=[3, 2, 2, 2, 0, 3], scores=[0] * 6, over=[False, False, False, False, True, False])
+    seen = play_lives(script, 6)
+    assert row(seen, "first") == [1, 0, 0, 1, 0, 0, 1]
+    assert row(seen, "stacks_begin") == [1, 0, 0, 0, 0, 0, 1]
 
 
 def test_no_lives_left_for_a_moment_is_no_lost_life() -> None:

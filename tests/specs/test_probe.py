@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from envs import catch, gymnasium
-from srlhpc.environment import ArraySpec, Discrete, Kind, Spaces
+from srlhpc.environment import ArraySpec, Discrete, Kind, Spaces, Stack
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.runs.processes import ProcessIdentity
@@ -221,6 +221,33 @@ class Blind(EnvironmentSettings):
 def test_spaces_without_observations_are_refused() -> None:
     with pytest.raises(UserError, match="'burrow': kind 'mole' has no observations, so its agents cannot learn"):
         probe_spaces(Blind(factory="burrow"))
+
+
+class Stacked(EnvironmentSettings):
+    key: str
+    frames: int
+
+    def spaces(self) -> Spaces:
+        stacks = {self.key: Stack(self.frames, "zeros")}
+        return Spaces((Kind("mole", ("m",), {"eyes": ArraySpec((4, 3), "uint8")}, Discrete(2), stacks=stacks),))
+
+
+def test_stack_of_an_observation_is_taken() -> None:
+    settings = Stacked(factory="burrow", key="eyes", frames=4)
+    assert probe_spaces(settings) == settings.spaces()
+
+
+@pytest.mark.parametrize(
+    ("key", "frames", "message"),
+    [
+        ("ears", 4, "declares a stack 'ears', but has no such observation; correct `Kind.stacks`"),
+        ("eyes", 3, "declares observation 'eyes' as a stack of 3 frames, but it has shape (4, 3); the first axis"),
+        ("eyes", 1, "declares observation 'eyes' as a stack of 1 frames, but it has shape (4, 3); the first axis"),
+    ],
+)
+def test_stack_that_is_no_observation_of_so_many_frames_is_refused(key: str, frames: int, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(f"environment 'burrow': kind 'mole' {message}")):
+        probe_spaces(Stacked(factory="burrow", key=key, frames=frames))
 
 
 def test_spaces_without_agents_are_refused() -> None:
