@@ -81,6 +81,7 @@ def one_with_replay(steps: int) -> dict[str, Any]:
 ALWAYS = {"checkpoint": {"every_updates": 1}}
 """What cannot be saved begins anew at a checkpoint, so both runs have the same ones."""
 EVALUATED = {"evaluators": {"ranks": 1, "episodes": 9, "every_updates": 2}}
+STACKED = {"factory": "tests.stacked", "steps": [[5], [3, 4]], "agents": ["a", "b"]}
 UNSAVED = {"factory": "tests.drawing_environment", "saves": False}
 
 JOBS = {
@@ -145,6 +146,16 @@ JOBS = {
             actors={"ranks": 2, "ring": 2, "environments": 2},
         ),
         [1, 3],
+    ),
+    "stacks of frames with memory and burn-in": (
+        job(
+            STACKED, network=LSTM, batch={"fragments": 8, "fragment_steps": 6, "burn_in_steps": 3},
+            actors={"ranks": 2, "ring": 3, "environments": 2},
+        ),
+        [1, 4],
+    ),
+    "replay of stacks of frames": (
+        job(STACKED, **REPLAYED, actors={"ranks": 2, "ring": 2, "environments": 2}), [1, 2, 4]
     ),
     "replay of what cannot be saved": (job(UNSAVED, **REPLAYED) | ALWAYS, [1, 4]),
     "replay of blocks of 6 beside fragments of 4": (one_with_replay(4), [2, 3]),

@@ -11,6 +11,7 @@ from srlhpc.data.blocks import BlockHeader, RequestHeader
 from srlhpc.roles.acting.actor import StepError
 from tests.roles.playing import Play, column, times
 from tests.scripted import Script, Scripted
+from tests.stacked import Stacked
 
 T, F = True, False
 
@@ -427,6 +428,20 @@ def test_group_that_was_saved_after_any_step_goes_on_with_the_same_fragments(ste
     saved.run(steps)
     resume(saved, other)
     other.run(12 - steps)
+    same_blocks(whole, saved, other)
+
+
+@pytest.mark.parametrize("steps", range(1, 15))
+@pytest.mark.parametrize("burn_in", [0, 2])
+def test_group_that_was_saved_after_any_step_goes_on_with_the_same_frames_of_stacks(steps: int, burn_in: int) -> None:
+    settings = {"records": 5, "burn_in": burn_in}
+    whole, saved, other = (
+        Play(Stacked(one_environment(Script(3), Script(7)), 3, "newest", every=2), default=settings) for _ in range(3)
+    )
+    whole.run(17)
+    saved.run(steps)
+    resume(saved, other)
+    other.run(17 - steps)
     same_blocks(whole, saved, other)
 
 
