@@ -147,13 +147,7 @@ JOBS = {
         ),
         [1, 3],
     ),
-    "stacks of frames with memory and burn-in": (
-        job(
-            STACKED, network=LSTM, batch={"fragments": 8, "fragment_steps": 6, "burn_in_steps": 3},
-            actors={"ranks": 2, "ring": 3, "environments": 2},
-        ),
-        [1, 4],
-    ),
+    "policies of 6 and 4 that see stacks of frames": (two_policies(6, 4, STACKED), [1, 2, 3, 5]),
     "replay of stacks of frames": (
         job(STACKED, **REPLAYED, actors={"ranks": 2, "ring": 2, "environments": 2}), [1, 2, 4]
     ),
