@@ -189,11 +189,12 @@ class SeatRecorder:
         The first record behind burn-in that nothing came before needs no older frames: there stacks begin anew.
         """
         for field, stack in self._stacks:
-            seen, frames = field.value(step)[:, self._trained_in_kind], fields[field.name]
+            # Frames before agents: where not all of these are trained, choosing them copies.
+            seen, frames = np.moveaxis(field.value(step), 2, 0), fields[field.name]
             if self._t == 0:
-                frames[: stack.frames] = np.moveaxis(seen, 2, 0)
+                frames[: stack.frames] = seen[:, :, self._trained_in_kind]
             else:
-                frames[self._t + stack.frames - 1] = seen[:, :, -1]
+                frames[self._t + stack.frames - 1] = seen[-1][:, self._trained_in_kind]
 
     def _write(self, fields: Mapping[str, Array], sources: _Sources, step: KindStep) -> None:
         for name, value in sources:
