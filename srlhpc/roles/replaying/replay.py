@@ -249,8 +249,7 @@ class Replay(Role):
             "blocks": store.blocks,
             "slots": store.slots,
             "dropped_priorities": self._dropped_priorities,
-            **({} if self._part is None else {"kept_bytes": self._part.written_bytes}),
-            **({} if self._part is None else {"checkpoint_seconds": self._part.seconds}),
+            **({} if self._part is None else self._part.counters()),
             **self._time.counters(),
         }
 

@@ -44,13 +44,11 @@ class ShardPart:
         self._store, self._log, self._identity, self._sender, self._clock = store, log, identity, sender, clock
         self._asked = self._sent = 0
         self._noted: dict[str, Any] | None = None
-        self.seconds = 0.0
-        """Time that parts took, but for what was written beside."""
+        self._seconds = 0.0
 
-    @property
-    def written_bytes(self) -> int:
-        """What has gone into files in this attempt."""
-        return self._log.written_bytes
+    def counters(self) -> dict[str, float]:
+        """Bytes that have gone into files in this attempt, and the time of parts, but for what was written beside."""
+        return {"kept_bytes": self._log.written_bytes, "checkpoint_seconds": self._seconds}
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 
@@ -76,7 +74,7 @@ class ShardPart:
         begun = self._clock()
         moved = self._sender.poll() or self._step(self._sender)
         if moved:
-            self.seconds += self._clock() - begun
+            self._seconds += self._clock() - begun
         return moved
 
     def _step(self, sender: PartSender) -> bool:
