@@ -91,8 +91,6 @@ def copy_files(tree: Mapping[str, Any], source: Path, target: Path) -> None:
         with suppress(FileNotFoundError):
             try:
                 os.link(source / name, target / name)
-            except FileNotFoundError:
-                raise
             except OSError:
                 shutil.copyfile(source / name, target / name)
 
