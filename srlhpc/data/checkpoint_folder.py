@@ -111,12 +111,9 @@ class CheckpointFolder:
         problems: list[str] = []
         for path in reversed(self.files()):
             try:
-                tree = read_checkpoint(path)
-                check(tree)
-                return Newest(path, tree, problems)
+                return Newest(path, _checked(path, check), problems)
             except UserError as error:
-                text = str(error)
-                problems.append(text if text.startswith(str(path)) else f"{path}: {text}")
+                problems.append(str(error))
         if problems:
             raise UserError(
                 f"{self.path}: of {counted(len(problems), 'checkpoint')} none can be used. "
@@ -151,6 +148,20 @@ class CheckpointFolder:
             self._older[path] = _rule_of_older(path)
         rule = self._older[path] if written is None else cast(Rule, written)
         return Score(value, rule) if rule else None
+
+
+def _checked(path: Path, check: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
+    """What is in a checkpoint.
+
+    Raises:
+        UserError: it is damaged, or something that it needs beside itself is.
+    """
+    tree = read_checkpoint(path)
+    try:
+        check(tree)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return tree
 
 
 def _remove(paths: Iterable[Path]) -> None:
