@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 
 from srlhpc.evaluation import evaluate
 from srlhpc.ranks.serial import run_serial
-from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
-from tests.launch.test_exact_resume import differences
+from tests.launch.making_runs import make_attempt, make_run, outcome, settings, tree_of
+from tests.launch.test_exact_resume import differences, whole_and_resumed
 
 WALKING = {"factory": "synthetic", "actions": {"kind": "continuous", "size": 2}, "episode_steps": 9}
 
@@ -37,12 +38,7 @@ def job(updates: int, draw: str = "uniform") -> dict[str, Any]:
 
 @pytest.mark.parametrize("draw", ["uniform", "prioritized"])
 def test_run_that_goes_on_gives_the_same_bits(tmp_path: Path, draw: str) -> None:
-    half, full = (job(updates, draw=draw) for updates in (20, 30))
-    whole, halves = (make_run(tmp_path, full, name) for name in ("whole", "halves"))
-    run_serial(whole, make_attempt(whole, full)[0])
-    run_serial(halves, make_attempt(halves, half)[0])
-    run_serial(halves, make_attempt(halves, full, checkpoint(halves, 20))[0])
-    one, other = tree_of(whole, 30), tree_of(halves, 30)
+    one, other = whole_and_resumed(tmp_path, partial(job, draw=draw), 20, 30)
     assert differences(one["policies"], other["policies"]) == []
     assert differences(one["roles"], other["roles"]) == []
 

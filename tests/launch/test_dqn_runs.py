@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from srlhpc.errors import UserError
 from srlhpc.evaluation import evaluate
 from srlhpc.plan.layouts import block_layout, request_layout
 from srlhpc.ranks.serial import run_serial
-from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
-from tests.launch.test_exact_resume import differences
+from tests.launch.making_runs import make_attempt, make_run, outcome, settings
+from tests.launch.test_exact_resume import differences, whole_and_resumed
 from tests.plan.test_planner import planned
 
 CATCH = {"factory": "catch", "rows": 5, "columns": 3}
@@ -54,16 +55,9 @@ def test_catch_is_learnt_and_evaluated_without_exploring(tmp_path: Path) -> None
 def test_resumed_run_gives_the_bits_of_an_undisturbed_one(
     memory: bool, algorithm: dict[str, Any], tmp_path: Path
 ) -> None:
-    def run(updates: int) -> dict[str, Any]:
-        return job(updates, memory=memory, **algorithm)
-
-    whole, halves = (make_run(tmp_path, run(40), name) for name in ("whole", "halves"))
-    run_serial(whole, make_attempt(whole, run(40))[0])
-    run_serial(halves, make_attempt(halves, run(20))[0])
-    run_serial(halves, make_attempt(halves, run(40), checkpoint(halves, 20))[0])
-    one, other = (tree_of(paths, 40)["policies"] for paths in (whole, halves))
-    assert differences(one, other) == []
-    assert "target" in one["default"]["optimizer"]
+    one, other = whole_and_resumed(tmp_path, partial(job, memory=memory, **algorithm), 20, 40)
+    assert differences(one["policies"], other["policies"]) == []
+    assert "target" in one["policies"]["default"]["optimizer"]
 
 
 def plan(**changes: Any) -> Any:

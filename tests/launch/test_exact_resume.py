@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,17 @@ def die(folder: Path, attempt: int, updates: int, steps: int) -> None:
     command = [sys.executable, "-m", "tests.launch.doomed_serial", str(folder), str(attempt), str(updates), str(steps)]
     process = subprocess.run(command, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True)
     assert process.returncode == -signal.SIGKILL, process.stderr.decode()
+
+
+def whole_and_resumed(
+    root: Path, job: Callable[[int], dict[str, Any]], half: int, full: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The last checkpoints of a serial run of `full` updates, and of one that ended after `half` and went on."""
+    whole, halves = (make_run(root, job(full), name) for name in ("whole", "halves"))
+    run_serial(whole, make_attempt(whole, job(full))[0])
+    run_serial(halves, make_attempt(halves, job(half))[0])
+    run_serial(halves, make_attempt(halves, job(full), checkpoint(halves, half))[0])
+    return tree_of(whole, full), tree_of(halves, full)
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:

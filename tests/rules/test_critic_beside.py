@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from srlhpc.plan.plan import Plan
 from srlhpc.policies.policy import vector_size
 from srlhpc.ranks.policies import build_policy, build_trained
 from srlhpc.ranks.serial import run_serial
-from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
+from tests.launch.making_runs import make_attempt, make_run, outcome, settings
+from tests.launch.test_exact_resume import whole_and_resumed
 from tests.rules import critic_beside
 from tests.rules.critic_beside_modules import ActorBesideCritic
 
@@ -78,12 +80,8 @@ def test_servers_and_evaluators_never_build_the_critic(tmp_path: Path, monkeypat
 
 
 def test_critic_is_in_the_checkpoint_with_the_optimizer_and_resumes_exactly(tmp_path: Path) -> None:
-    whole, halves = (make_run(tmp_path, job(6, checkpoint={"every_updates": 3}), name) for name in ("whole", "halves"))
-    run_serial(whole, make_attempt(whole, job(6, checkpoint={"every_updates": 3}))[0])
-    run_serial(halves, make_attempt(halves, job(3, checkpoint={"every_updates": 3}))[0])
-    file = checkpoint(halves, 3)
-    run_serial(halves, make_attempt(halves, job(6, checkpoint={"every_updates": 3}), file)[0])
-    part, resumed = (tree_of(paths, 6)["policies"]["default"] for paths in (whole, halves))
+    trees = whole_and_resumed(tmp_path, partial(job, checkpoint={"every_updates": 3}), 3, 6)
+    part, resumed = (tree["policies"]["default"] for tree in trees)
     assert not [name for name in part["parameters"] if "critic" in name]
     assert [name for name in part["optimizer"] if "critic" in name]
     expected, found = dict(leaves(part)), dict(leaves(resumed))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from srlhpc.evaluation import evaluate
 from srlhpc.ranks.serial import run_serial
-from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
-from tests.launch.test_exact_resume import differences
+from tests.launch.making_runs import make_attempt, make_run, outcome, settings
+from tests.launch.test_exact_resume import differences, whole_and_resumed
 
 CATCH = {"factory": "catch", "rows": 5, "columns": 3}
 
@@ -35,10 +36,6 @@ def test_catch_is_learnt_and_evaluated_without_exploring(tmp_path: Path) -> None
 
 
 def test_target_and_schedule_of_exploration_resume_exactly(tmp_path: Path) -> None:
-    whole, halves = (make_run(tmp_path, job(10, every=5), name) for name in ("whole", "halves"))
-    run_serial(whole, make_attempt(whole, job(10, every=5))[0])
-    run_serial(halves, make_attempt(halves, job(5, every=5))[0])
-    run_serial(halves, make_attempt(halves, job(10, every=5), checkpoint(halves, 5))[0])
-    one, other = (tree_of(paths, 10)["policies"] for paths in (whole, halves))
-    assert differences(one, other) == []
-    assert any(name.startswith("target.") for name in one["default"]["optimizer"])
+    one, other = whole_and_resumed(tmp_path, partial(job, every=5), 5, 10)
+    assert differences(one["policies"], other["policies"]) == []
+    assert any(name.startswith("target.") for name in one["policies"]["default"]["optimizer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 
 from srlhpc.evaluation import evaluate
 from srlhpc.ranks.serial import run_serial
-from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
-from tests.launch.test_exact_resume import differences
+from tests.launch.making_runs import make_attempt, make_run, outcome, settings
+from tests.launch.test_exact_resume import differences, whole_and_resumed
 
 CATCH = {"factory": "catch", "rows": 5, "columns": 3}
 
@@ -46,11 +47,7 @@ def test_catch_is_learnt_from_replay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("draw", ["uniform", "prioritized"])
 def test_run_that_goes_on_from_a_store_that_is_overwritten_gives_the_same_bits(tmp_path: Path, draw: str) -> None:
-    whole, halves = (make_run(tmp_path, job(60, every=20, draw=draw), name) for name in ("whole", "halves"))
-    run_serial(whole, make_attempt(whole, job(60, every=20, draw=draw))[0])
-    run_serial(halves, make_attempt(halves, job(40, every=20, draw=draw))[0])
-    run_serial(halves, make_attempt(halves, job(60, every=20, draw=draw), checkpoint(halves, 40))[0])
-    one, other = tree_of(whole, 60), tree_of(halves, 60)
+    one, other = whole_and_resumed(tmp_path, partial(job, every=20, draw=draw), 40, 60)
     assert differences(one["policies"], other["policies"]) == []
     assert differences(one["roles"], other["roles"]) == []
     assert differences(one["replay"], other["replay"]) == []
