@@ -62,17 +62,19 @@ def memory_bytes(plan: Plan) -> Mapping[str, int]:
     result: dict[str, int] = {}
     for trainer in plan.named("trainer"):
         result[trainer.label] = batches_bytes(plan, trainer.policy or "")
-    sinks = [sink for policy in plan.trained_policies for sink in plan.sinks(policy)]
-    for sink in sinks:
-        pool = block_layout(plan, sink.policy or "").size_bytes * pool_slots(plan, sink.policy or "")
-        result[sink.label] = result.get(sink.label, 0) + pool
+    # Once a policy: there are thousands of actors, and each may send to every sink.
+    blocks = {policy: block_layout(plan, policy).size_bytes for policy in plan.trained_policies}
+    pools = {policy: blocks[policy] * pool_slots(plan, policy) for policy in plan.trained_policies}
+    sinks = [(policy, sink) for policy in plan.trained_policies for sink in plan.sinks(policy)]
+    for policy, sink in sinks:
+        result[sink.label] = result.get(sink.label, 0) + pools[policy]
     for replay in plan.named("replay"):
         policy = replay.policy or ""
         result[replay.label] += store_bytes(plan, policy) + sent_bytes(plan, policy)
     for actor in plan.named("actor"):
         result[actor.label] = sum(
-            block_layout(plan, sink.policy or "").size_bytes * slots
-            for sink in sinks
+            blocks[policy] * slots
+            for policy, sink in sinks
             if (slots := outbox_slots(plan, actor, sink)) > SENDING_SLOTS
         )
     return result
