@@ -14,6 +14,7 @@ from srlhpc.environment import Discrete, Kind
 from srlhpc.policies.contracts import ActionValuePolicy, ActionValues
 from srlhpc.policies.layers.features import normed, scan, step
 from srlhpc.policies.layers.heads import ActionValueLayers
+from srlhpc.policies.layers.initialization import uniform
 from srlhpc.policies.layers.observations import Encoder
 from srlhpc.policies.layers.recurrent import Memory
 from srlhpc.policies.layers.torsos import Torso
@@ -51,6 +52,7 @@ class ActionValueNetwork(ActionValuePolicy):
         self.torso, self.memory, self.norm = torso, memory, norm
         self._choices = kind.actions.choices
         self.head = ActionValueLayers(torso.features if memory is None else memory.size, self._choices, head)
+        uniform(self)
 
     @property
     def support(self) -> Tensor | None:

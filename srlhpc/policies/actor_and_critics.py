@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from srlhpc.environment import Continuous, Kind
 from srlhpc.policies.contracts import ActorAndCritics, Critics, SquashedActor
 from srlhpc.policies.layers.heads import Float32Linear, ValueHead
+from srlhpc.policies.layers.initialization import orthogonal, uniform
 from srlhpc.policies.layers.observations import Encoded, ObservationEncoder
-from srlhpc.policies.layers.torsos import Torso, orthogonal
+from srlhpc.policies.layers.torsos import Torso
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, State
 from srlhpc.rl.squashed_gaussian import SquashedGaussian, unsquashed_log_std
 from srlhpc.specs.contracts import LOG_STDS
@@ -42,7 +43,7 @@ class TorsoActor(SquashedActor):
         assert isinstance(kind.actions, Continuous)
         self.kind = kind
         self.encoder = encoder
-        self.torso = torso_of(encoder.vector_size)
+        self.torso = uniform(torso_of(encoder.vector_size))
         self.head = orthogonal(Float32Linear(self.torso.features, 2 * kind.actions.size), _POLICY_GAIN)
         with torch.no_grad():
             self.head.bias[kind.actions.size :] = unsquashed_log_std(initial_log_std, LOG_STDS)
@@ -102,6 +103,7 @@ class TorsoCritics(Critics):
         torsos = [torso_of(inputs) for _ in range(_CRITICS)]
         self.torsos = nn.ModuleList(torsos)
         self.heads = nn.ModuleList(ValueHead(torso.features) for torso in torsos)
+        uniform(self)
 
     def forward(self, encoded: Encoded, actions: Tensor) -> Tensor:
         vector = actions if encoded.vector is None else torch.cat([encoded.vector, actions], dim=1)

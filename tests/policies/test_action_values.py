@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from srlhpc.environment import Discrete, Kind
 from srlhpc.policies import entities, minatar_cnn
@@ -45,7 +46,7 @@ HEADS = {
 }
 
 
-def made(network: str, agents: Kind, head: ActionValueHead = PLAIN, **settings: Any) -> ActionValuePolicy:
+def built(network: str, agents: Kind, head: ActionValueHead = PLAIN, **settings: Any) -> ActionValuePolicy:
     torch.manual_seed(0)
     modules: dict[str, Any] = {**NETWORKS, "entities": entities, "minatar_cnn": minatar_cnn}
     if network == "entities":
@@ -58,10 +59,25 @@ def made(network: str, agents: Kind, head: ActionValueHead = PLAIN, **settings: 
     assert spec.offers(agents)[ACTION_VALUES].build == "build_action_values"
     policy: ActionValuePolicy = modules[network].build_action_values(spec, agents, NOTHING, head)
     assert policy.initial_state(3).keys() == spec.state_arrays().keys()
+    return policy
+
+
+def made(network: str, agents: Kind, head: ActionValueHead = PLAIN, **settings: Any) -> ActionValuePolicy:
+    """The same after it has learnt something."""
+    policy = built(network, agents, head, **settings)
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter += 0.05 * torch.randn(parameter.shape)
     return policy
+
+
+@pytest.mark.parametrize("served", SERVED)
+def test_layers_start_with_biases(served: str) -> None:
+    policy = built(*SERVED[served], HEADS["streams"])
+    layers = [layer for layer in policy.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+    assert layers
+    for layer in layers:
+        assert layer.bias is None or layer.bias.all()
 
 
 def played(policy: ActionValuePolicy, agents: Kind) -> tuple[Any, torch.Tensor, torch.Tensor | None, list[Acted]]:

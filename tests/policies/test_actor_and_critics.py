@@ -50,6 +50,14 @@ def trained(network: str = "mlp", agents: Kind = WALKER, **settings: Any) -> Act
     return built
 
 
+@pytest.mark.parametrize("served", SERVED)
+def test_layers_but_the_one_of_actions_start_with_biases(served: str) -> None:
+    model = trained(*SERVED[served])
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+    without = [layer for layer in layers if layer.bias is not None and not layer.bias.all()]
+    assert without == [model.actor.head]
+
+
 def acted(policy: Policy, seed: int | None = 0, rows: int = ROWS, **exploration: list[float]) -> tuple[Tensor, Tensor]:
     result = policy.act(
         observations(policy.kind, rows),

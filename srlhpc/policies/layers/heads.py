@@ -5,7 +5,6 @@ They compute in float32 under autocast too: bfloat16 has 8 significant bits, too
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -14,15 +13,13 @@ from torch.nn import functional
 
 from srlhpc.environment import ActionSpace, Continuous, Discrete, MultiDiscrete
 from srlhpc.policies.contracts import ActionValues
-from srlhpc.policies.layers.torsos import orthogonal
+from srlhpc.policies.layers.initialization import orthogonal
 from srlhpc.rl.action_choice import allowed
 from srlhpc.rl.distributions import Categorical, DiagonalGaussian, Distribution, MultiCategorical
 from srlhpc.specs.action_values import ActionValueHead, Atoms
 
 _POLICY_GAIN = 0.01
 _VALUE_GAIN = 1.0
-_ACTION_VALUE_GAIN = 0.1
-_HIDDEN_GAIN = math.sqrt(2)
 
 
 class Float32Linear(nn.Linear):
@@ -138,6 +135,5 @@ class ActionValueLayers(nn.Module):
 
 def _stream(features: int, units: int | None, outputs: int) -> nn.Module:
     if units is None:
-        return orthogonal(Float32Linear(features, outputs), _ACTION_VALUE_GAIN)
-    hidden = orthogonal(nn.Linear(features, units), _HIDDEN_GAIN)
-    return nn.Sequential(hidden, nn.ReLU(), orthogonal(Float32Linear(units, outputs), _ACTION_VALUE_GAIN))
+        return Float32Linear(features, outputs)
+    return nn.Sequential(nn.Linear(features, units), nn.ReLU(), Float32Linear(units, outputs))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, TypeVar
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +16,10 @@ from torch.nn import functional
 
 from srlhpc.policies.layers.activations import tanh
 from srlhpc.policies.layers.images import Convolution, output_size
+from srlhpc.policies.layers.initialization import orthogonal
 from srlhpc.policies.layers.observations import Encoded
 
 Activation = Literal["tanh", "relu"]
-
-_Layer = TypeVar("_Layer", nn.Linear, nn.Conv2d)
 
 # In place: a layer keeps its input for the gradient, and not what it gives.
 _ACTIVATIONS = {"tanh": tanh, "relu": torch.relu_}
@@ -100,11 +99,3 @@ class CnnTorso(Torso):
         if encoded.vector is not None:
             x_NF = torch.cat([x_NF, encoded.vector.to(x_NF.dtype)], dim=1)
         return torch.relu_(self.linear(x_NF))
-
-
-def orthogonal(layer: _Layer, gain: float) -> _Layer:
-    """Orthogonal weights and zero biases (Huang et al. 2022, "The 37 implementation details of PPO", detail 2)."""
-    nn.init.orthogonal_(layer.weight, gain)
-    assert layer.bias is not None
-    nn.init.zeros_(layer.bias)
-    return layer
