@@ -7,6 +7,7 @@ from srlhpc.plan.layouts import fragment, window_shape
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
     block_records,
+    draw_of,
     drawn_records,
     least_tolerance,
     replay_spec,
@@ -56,7 +57,7 @@ def _check_ranks(plan: Plan, policy: str) -> None:
 def _check_rule(plan: Plan, policy: str) -> None:
     spec = plan.spec.policies[policy]
     needs = spec.algorithm.needs(plan.kind_of(policy))
-    if isinstance(replay_spec(plan, policy).draw, PrioritizedDraw) and not needs.gives_feedback:
+    if isinstance(draw_of(plan, policy), PrioritizedDraw) and not needs.gives_feedback:
         raise UserError(
             f"policies.{policy}.replay.draw: is prioritized, but algorithm {spec.algorithm.kind} gives no priorities; "
             "set it to {kind: uniform}, or choose an algorithm that gives some"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from srlhpc.data.blocks import FINAL_STATE
 from srlhpc.plan.layouts import block_layout, fragment, shard_windows, window_shape, windows_layout
 from srlhpc.plan.plan import Plan, RolePlan
-from srlhpc.specs.replay import PrioritizedDraw, ReplaySpec
+from srlhpc.specs.replay import Draw, PrioritizedDraw, ReplaySpec
 
 WINDOWS_AHEAD = 2
 """Batches that may be drawn before the update that they are for."""
@@ -27,6 +27,12 @@ def replay_spec(plan: Plan, policy: str) -> ReplaySpec:
     spec = plan.spec.policies[policy].replay
     assert spec is not None
     return spec
+
+
+def draw_of(plan: Plan, policy: str) -> Draw:
+    """How the policy's windows are drawn: as its job says, or else its rule."""
+    draw = replay_spec(plan, policy).draw
+    return plan.spec.policies[policy].algorithm.needs(plan.kind_of(policy)).draw if draw is None else draw
 
 
 def windows_ahead(plan: Plan) -> int:
@@ -77,12 +83,12 @@ def tolerance(plan: Plan, replay: RolePlan) -> float:
 
 def store_bytes(plan: Plan, policy: str) -> int:
     """Bytes of one replay rank's records, and of the lists from which items are drawn."""
-    spec, shape = replay_spec(plan, policy), window_shape(plan, policy)
+    shape = window_shape(plan, policy)
     blocks = shard_blocks(plan, policy)
     items = blocks * -(-fragment(plan, policy).records // shape.stride) * block_records(plan, policy)
     items //= fragment(plan, policy).records
     leaves = 1 << max(1, (items - 1).bit_length())
-    tree = 2 * leaves * 8 if isinstance(spec.draw, PrioritizedDraw) else 0
+    tree = 2 * leaves * 8 if isinstance(draw_of(plan, policy), PrioritizedDraw) else 0
     return blocks * stored_bytes(plan, policy) + 2 * items * 8 + tree
 
 

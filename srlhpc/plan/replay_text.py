@@ -8,6 +8,7 @@ from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
     block_records,
     disk_bytes,
+    draw_of,
     drawn_records,
     is_in_checkpoints,
     replay_spec,
@@ -32,10 +33,10 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
         f"replay: {counted(each, 'shard')} {beside}, {blocks * each * records:,} records "
         f"({counted(blocks, 'block')} a shard), {block_layout(plan, policy).size_bytes / records:,.0f} bytes a record, "
         f"{memory / 1e6:,.1f} MB a shard",
-        f"  draws: {spec.draw.kind}, windows of {shape.records} records (burn-in {shape.burn_in_steps}, trained "
-        f"{shape.fragment_steps}, behind {shape.after}) from every {counted(shape.stride, 'record')} of "
-        f"{counted(window_blocks(plan, policy), 'block')}; {shard_windows(plan, policy)} from each shard for a batch "
-        f"({windows / 1e6:.2f} MB)",
+        f"  draws: {draw_of(plan, policy).kind}, windows of {shape.records} records "
+        f"(burn-in {shape.burn_in_steps}, trained {shape.fragment_steps}, behind {shape.after}) from every "
+        f"{counted(shape.stride, 'record')} of {counted(window_blocks(plan, policy), 'block')}; "
+        f"{shard_windows(plan, policy)} from each shard for a batch ({windows / 1e6:.2f} MB)",
         f"  pace: {spec.samples_per_insert:g} records trained for each that came in, which is {updates:.3g} updates "
         f"for each; from {spec.start_steps:,} steps on, within {_between(least, most)} records",
         f"  checkpoints: {_checkpoints(plan, policy)}",

@@ -13,6 +13,7 @@ from srlhpc.plan.layouts import block_layout, window_shape
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.replay_sizes import (
     block_records,
+    draw_of,
     drawn_records,
     file_blocks,
     is_in_checkpoints,
@@ -45,7 +46,7 @@ def build_replay(context: RankContext, role: RolePlan) -> Replay:
         block_layout(plan, name),
         window_shape(plan, name),
         slots=shard_blocks(plan, name),
-        draw=spec.draw,
+        draw=draw_of(plan, name),
         generator=np.random.default_rng(seed),
         first_priority=_first_priority(plan, name),
     )
@@ -92,7 +93,7 @@ def _segment_log(context: RankContext, role: RolePlan, store: BlockStore) -> Seg
 def _first_priority(plan: Plan, policy: str) -> FirstPriority | None:
     """What the policy's rule makes of windows that were never drawn; None: they get the greatest priority so far."""
     spec = plan.spec.policies[policy]
-    draw, function = replay_spec(plan, policy).draw, spec.algorithm.needs(plan.kind_of(policy)).first_priorities
+    draw, function = draw_of(plan, policy), spec.algorithm.needs(plan.kind_of(policy)).first_priorities
     if not isinstance(draw, PrioritizedDraw) or draw.initial == "greatest" or function is None:
         return None
     module, _, name = function.partition(":")

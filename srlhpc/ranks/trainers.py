@@ -21,7 +21,7 @@ from srlhpc.plan.exploration import columns
 from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
 from srlhpc.plan.layouts import block_layout, policy_shapes, window_shape, windows_layout
 from srlhpc.plan.plan import RolePlan
-from srlhpc.plan.replay_sizes import replay_spec, windows_ahead
+from srlhpc.plan.replay_sizes import draw_of, windows_ahead
 from srlhpc.plan.seeds import seed_of
 from srlhpc.plan.sizes import batch_blocks, block_fragments
 from srlhpc.policies.policy import Policy, vector_size
@@ -124,7 +124,7 @@ class Trainers:
             shards,
             [Staging(layout, len(shards), device, stream) for _ in range(2)],
             window_shape(plan, name),
-            replay_spec(plan, name).draw,
+            draw_of(plan, name),
             counters,
             place=role.index,
             trainers=len(plan.trainers(name)),

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from srlhpc.environment import Array, ArraySpec, Continuous, Discrete, Kind, Stack
+from srlhpc.specs.replay import Draw, UniformDraw
 from srlhpc.specs.spec import Spec
 
 ACTOR_CRITIC = "actor_critic"
@@ -125,6 +126,8 @@ class Needs:
     data: Literal["stream", "replay"] = "stream"
     """How its batches come. stream: every record once, or `batch.uses` times. replay: drawn again and again, from what
     `replay` of the policy keeps."""
+    draw: Draw = field(default_factory=UniformDraw)
+    """How windows of replay are drawn unless the job says so."""
     after: int = 0
     """Records behind the last trained one that a window of replay holds, such as n - 1 for n-step returns; the
     bootstrap observation comes on top."""

@@ -72,8 +72,8 @@ class ReplaySpec(Spec):
     tolerance: PositiveFloat | None = None
     """How many trained records the draws may be ahead of what came in, or behind it, before one side waits. null:
     samples_per_insert times one block of every group, and two batches."""
-    draw: Draw = UniformDraw()
-    """Which windows are drawn."""
+    draw: Draw | None = None
+    """Which windows are drawn: {kind: uniform} or {kind: prioritized}. null: as the learning rule was published."""
     checkpoint: bool = False
     """Whether checkpoints hold what is kept, so that a resumed run need not fill it again; blocks are written to files
     of their own as they come. Serial runs always do that."""

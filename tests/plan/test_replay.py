@@ -16,6 +16,7 @@ from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
     block_records,
     disk_bytes,
+    draw_of,
     drawn_bytes,
     drawn_records,
     file_blocks,
@@ -30,6 +31,7 @@ from srlhpc.plan.replay_sizes import (
 )
 from srlhpc.plan.sizes import memory_bytes
 from srlhpc.plan.table import plan_table
+from srlhpc.specs.replay import PrioritizedDraw, UniformDraw
 from tests.plan.test_planner import ALONE, TAG, actors, planned
 
 RULE = {"kind": "tests.plan.wanting", "data": "replay", "feedback": True}
@@ -154,6 +156,14 @@ def test_tolerance_lets_all_groups_act_and_two_batches_be_drawn() -> None:
     assert tolerance(plan, replay) == 4 * 32 * 2 + 2 * 16
     assert least_tolerance(plan, "default") == (16 + 4 * 32) / 2
     assert tolerance(replayed(replay={"tolerance": 80.0}), replay) == 80.0
+
+
+def test_windows_are_drawn_as_the_job_says_or_else_as_its_rule_was_published() -> None:
+    assert draw_of(replayed(), "default") == UniformDraw()
+    assert draw_of(replayed(replay={"draw": {"kind": "prioritized"}}), "default") == PrioritizedDraw()
+    dqn = {"kind": "dqn"}
+    assert draw_of(replayed(algorithm=dqn), "default") == PrioritizedDraw()
+    assert draw_of(replayed(algorithm=dqn, replay={"draw": {"kind": "uniform"}}), "default") == UniformDraw()
 
 
 def test_plan_tells_records_bytes_memory_and_pace() -> None:

@@ -21,6 +21,7 @@ from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.contracts import ACTION_VALUE_OUTPUTS, ACTION_VALUES, Needs
 from srlhpc.specs.exploration import Ladder, RandomActions
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
+from srlhpc.specs.replay import PrioritizedDraw
 from srlhpc.specs.schedule import LinearSchedule, Schedule
 from srlhpc.specs.spec import refusal
 
@@ -100,6 +101,7 @@ class Settings(AlgorithmSettings):
             self.head,
             gives_feedback=True,
             data="replay",
+            draw=PrioritizedDraw(),
             after=self.n_steps - 1,
             first_priorities="srlhpc.algorithms.dqn.priorities:first_priorities" if told else None,
         )
