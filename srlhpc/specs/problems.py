@@ -61,13 +61,16 @@ def problems(errors: Iterable[ErrorDetails], written: Written) -> list[Problem]:
 
 def _keys(error: ErrorDetails, data: Any) -> Keys:
     """The path of an error in the data: pydantic also counts the alternatives of a union as a step."""
-    if error["type"] == "refused":
-        return error["loc"]
     keys: list[str | int] = []
     for index, key in enumerate(error["loc"]):
         if _holds(data, key):
             keys.append(key)
             data = data[key]
+        elif error["type"] == "refused":
+            # What is refused need not be written, but may be in an alternative that is.
+            if not (isinstance(data, dict) and data.get("kind") == key):
+                keys.append(key)
+                data = None
         elif error["type"] == "missing" and index == len(error["loc"]) - 1:
             keys.append(key)
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):

@@ -148,6 +148,12 @@ def test_one_checkpoint_setting_leaves_the_others_at_their_defaults() -> None:
             "jobs/pong.yaml:15: actors.inference.kind: is 'servr'; did you mean 'server'?",
         ),
         (
+            "fragment_steps: 16",
+            "fragment_steps: 16\n    replay:\n      capacity: 9\n      samples_per_insert: 1\n      draw:\n"
+            "        kind: prioritized\n        beta: 2",
+            "jobs/pong.yaml:18: policies.default.replay.draw.beta: goes to 2; it must stay in [0, 1]",
+        ),
+        (
             "ranks: 2",
             "ranks: 2\ntrainers: {device: gpu}",
             "jobs/pong.yaml:15: trainers.device: is 'gpu'; it must be 'auto', 'cpu' or 'cuda'.",
