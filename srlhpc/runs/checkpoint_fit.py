@@ -12,8 +12,8 @@ from srlhpc.errors import UserError
 from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import Plan
 from srlhpc.runs.paths import RunPaths
-from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.load import load_text
+from srlhpc.specs.named_modules import AlgorithmSettings
 from srlhpc.specs.problems import shown
 
 _REMEDY = "leave it as it was, or start anew with a run of its own: srlhpc run JOB --set ..."
@@ -31,7 +31,7 @@ def check_fit(tree: Mapping[str, Any], file: Path, source: RunPaths, plan: Plan)
     Raises:
         UserError: a policy, its network, algorithm, normalisation, observations or actions differ; one line each.
     """
-    found = [*_missing(tree, plan), *_settings(tree, file, plan.spec, plan.trained_policies), *_spaces(source, plan)]
+    found = [*_missing(tree, plan), *_settings(tree, file, plan), *_spaces(source, plan)]
     if found:
         raise UserError("\n".join(f"{line}. {file.name} cannot hold that: {_REMEDY}" for line in dict.fromkeys(found)))
 
@@ -43,21 +43,32 @@ def _missing(tree: Mapping[str, Any], plan: Plan) -> Iterator[str]:
             yield f"policies.{name}: the checkpoint has no such policy (it has {', '.join(has)}), the spec trains it"
 
 
-def _settings(tree: Mapping[str, Any], file: Path, spec: ExperimentSpec, trained: tuple[str, ...]) -> Iterator[str]:
+def _settings(tree: Mapping[str, Any], file: Path, plan: Plan) -> Iterator[str]:
     try:
         before = load_text(str(tree["meta"]["spec"]), file.name)
     except (KeyError, UserError):
         # Written by another version, or with modules that are gone; then the ranks compare the arrays themselves.
         return
-    for name in trained:
+    for name in plan.trained_policies:
         if name not in before.policies:
             continue
-        old, new = before.policies[name], spec.policies[name]
+        old, new = before.policies[name], plan.spec.policies[name]
         free = new.network.not_in_checkpoints
         yield from _differences(f"policies.{name}.network", old.network.model_dump(), new.network.model_dump(), free)
         yield from _differences(f"policies.{name}.normalize", old.normalize.model_dump(), new.normalize.model_dump())
-        kinds = {"kind": old.algorithm.kind}, {"kind": new.algorithm.kind}
-        yield from _differences(f"policies.{name}.algorithm", *kinds)
+        free = _not_in_heads(old.algorithm, new.algorithm, plan.kind_of(name))
+        yield from _differences(
+            f"policies.{name}.algorithm", old.algorithm.model_dump(), new.algorithm.model_dump(), free
+        )
+
+
+def _not_in_heads(old: AlgorithmSettings, new: AlgorithmSettings, kind: Kind) -> tuple[str, ...]:
+    """Settings of an algorithm that can change without another head of the network."""
+    if type(old) is not type(new):
+        return ()
+    head = old.needs(kind).head
+    changed = {key: old.model_copy(update={key: getattr(new, key)}) for key in type(new).model_fields if key != "kind"}
+    return tuple(key for key, one in changed.items() if one.needs(kind).head == head)
 
 
 def _differences(

@@ -14,6 +14,9 @@ from srlhpc.errors import UserError
 from srlhpc.evaluation import evaluate
 from srlhpc.plan.layouts import block_layout, request_layout
 from srlhpc.ranks.serial import run_serial
+from srlhpc.runs.checkpoint_fit import check_fit
+from srlhpc.runs.paths import RunPaths
+from srlhpc.specs.load import dump_experiment
 from tests.launch.making_runs import make_attempt, make_run, outcome, settings
 from tests.launch.test_exact_resume import differences, whole_and_resumed
 from tests.plan.test_planner import planned
@@ -74,6 +77,27 @@ def test_records_hold_what_first_priorities_are_made_of_and_requests_grow_by_not
     outputs = [field.name for field in block_layout(made, "default").fields if field.name.startswith("out.")]
     assert outputs == ["out.q_taken", "out.q_max"]
     assert "epsilon" not in " ".join(field.name for field in request_layout(made, "default").fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"dueling": False}, "algorithm.dueling: the checkpoint has true, the spec wants false"),
+        ({"head_units": 8}, "algorithm.head_units: the checkpoint has null, the spec wants 8"),
+        ({"distribution": {"kind": "quantile"}}, "algorithm.distribution: the checkpoint has null, the spec wants"),
+        ({"n_steps": 5, "double": False, "target_every_updates": 7}, None),
+    ],
+)
+def test_checkpoint_with_another_head_is_refused_before_ranks_start(
+    change: dict[str, Any], text: str | None, tmp_path: Path
+) -> None:
+    tree = {"policies": {"default": {}}, "meta": {"spec": dump_experiment(plan().spec)}}
+    other = plan(algorithm={"kind": "dqn", **change})
+    if text is None:
+        check_fit(tree, tmp_path / "one.h5", RunPaths(tmp_path), other)
+        return
+    with pytest.raises(UserError, match=re.escape(f"policies.default.{text}")):
+        check_fit(tree, tmp_path / "one.h5", RunPaths(tmp_path), other)
 
 
 @pytest.mark.parametrize(
