@@ -78,7 +78,13 @@ def check_files(tree: Mapping[str, Any], folder: Path) -> None:
     """
     for part in tree.get(REPLAY, {}).values():
         for segment in segments_of(part):
-            verify(folder, segment)
+            try:
+                verify(folder, segment)
+            except UserError as error:
+                raise UserError(
+                    f"{error}. A serial run goes on with all of its replay or not at all; `srlhpc fork RUN` starts a "
+                    "run over MPI from this checkpoint, and fills replay anew"
+                ) from None
 
 
 def copy_files(tree: Mapping[str, Any], source: Path, target: Path) -> None:

@@ -94,7 +94,7 @@ def test_file_that_is_missing_or_cut_off_is_the_reason(tmp_path: Path) -> None:
     assert "is cut off" in (why(tree, replayed(), folder) or "")
     (folder / segment.name).unlink()
     assert "is missing" in (why(tree, replayed(), folder) or "")
-    with pytest.raises(UserError, match="is missing"):
+    with pytest.raises(UserError, match=r"is missing\. A serial run .* `srlhpc fork RUN` starts"):
         check_files(tree, folder)
     (folder / segment.name).write_bytes(data[:-1] + b"?")
     assert why(tree, replayed(), folder) is None
