@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from envs._gymnasium_names import what_to_write_instead
 from envs._gymnasium_packages import what_is_missing
+from envs._gymnasium_pictures import takes_no_render_mode
 from srlhpc.errors import UserError, did_you_mean
 
 Wrapper = str | dict[str, dict[str, Any]]
@@ -27,7 +29,13 @@ OTHER_KEYWORDS = {
 }
 """Words that belong elsewhere, and where; the environment's own arguments of these names are passed on all the same."""
 
-_OF_THE_CALL = ("unexpected keyword argument", "required positional", "required keyword-only", "multiple values for")
+_OF_THE_CALL = (
+    "unexpected keyword argument",
+    "takes no arguments",
+    "required positional",
+    "required keyword-only",
+    "multiple values for",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,10 @@ class Recipe:
 
         arguments = {"disable_env_checker": True, **self.arguments}
         try:
-            made = gymnasium.make(self.name, **arguments)
+            with warnings.catch_warnings():
+                # Whether it draws is asked of its first picture: metadata tell little.
+                warnings.filterwarnings("ignore", message=".*that is not in the possible render_modes")
+                made = gymnasium.make(self.name, **arguments)
         except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv):
             advice = what_to_write_instead(self.name)
             raise UserError(f"Gymnasium knows no environment '{self.name}'; {advice}") from None
@@ -114,8 +125,8 @@ class Recipe:
         if not any(words in text for words in _OF_THE_CALL):
             return error
         word = text.split("'")[1] if "unexpected keyword" in text else ""
-        if word == "render_mode" and self.render:
-            return UserError(f"--video: {self.where} takes no render_mode, so it draws no pictures")
+        if self.render and (word == "render_mode" or "takes no arguments" in text):
+            return UserError(takes_no_render_mode(self.where))
         return UserError(f"environment.kwargs of '{self.name}': {text}{self._advice(word)}")
 
     def _advice(self, word: str) -> str:

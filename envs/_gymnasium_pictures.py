@@ -26,6 +26,14 @@ def picture(simulator: Any, *, of_first: bool = False) -> Array | None:
     return found
 
 
+def takes_no_render_mode(where: str) -> str:
+    """What is said of a simulator that cannot be told to draw."""
+    return (
+        f"--video: {where} takes no render_mode, so it draws no pictures; let it take one, keep it as "
+        "self.render_mode, and give bytes (uint8) [height, width, 3] in `render` where it is 'rgb_array'"
+    )
+
+
 def frames_per_second(simulator: Any) -> float | None:
     """Steps of one second of play, if the simulator (or a vector of them) says so.
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from envs._action_masks import MASK, unexpected_mask, write_mask
-from envs._gymnasium_pictures import frames_per_second, picture
+from envs._gymnasium_pictures import frames_per_second, picture, takes_no_render_mode
 from envs._parallel import Parallel, Values, parallel_of
 from envs._pettingzoo_names import what_to_do
 from envs._pettingzoo_teams import Team, teams_of
@@ -54,6 +54,8 @@ def build(settings: Settings, num_environments: int, seed: int, render: bool = F
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
+        if render and "'render_mode'" in str(error):
+            raise UserError(takes_no_render_mode(f"environment '{settings.env}'")) from None
         raise UserError(f"environment.kwargs of '{settings.env}': {error}") from None
     return from_simulators(simulators, seed, f"environment '{settings.env}'")
 

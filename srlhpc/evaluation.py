@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from srlhpc.data.checkpoint import read_checkpoint
-from srlhpc.environment import Environment
+from srlhpc.environment import Array, Environment
 from srlhpc.errors import UserError, counted
 from srlhpc.import_path import load_module
-from srlhpc.pictures.frames import Frames
+from srlhpc.pictures.frames import HOW_TO_DRAW, Frames
 from srlhpc.pictures.video import film
 from srlhpc.plan.plan import Plan, Seat
 from srlhpc.plan.planner import make_plan
@@ -31,7 +31,9 @@ from srlhpc.runs.checkpoints import checkpoint_folder
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.progress import ProgressLine, duration_text
 from srlhpc.specs.load import load_experiment
+from srlhpc.specs.named_modules import EnvironmentSettings
 from srlhpc.specs.probe import check_packages, probe_spaces
+from srlhpc.specs.probe_process import told
 
 MOST_ENVIRONMENTS = 8
 _SECONDS_BEFORE_PROGRESS = 1.0
@@ -67,11 +69,8 @@ def evaluate(
     check_packages(plan.spec.environment)
     file, tree = _checkpoint(paths, checkpoint)
     num_environments = 1 if video else min(episodes, MOST_ENVIRONMENTS)
-    module = load_module(plan.spec.environment.factory, "envs")
     seed_generators(seed_of(plan.spec.seed, "eval generators", seed))
-    environment = module.build(
-        plan.spec.environment, num_environments=num_environments, seed=seed, render=video is not None
-    )
+    environment = _built(plan.spec.environment, num_environments, seed, render=video is not None)
     torch.set_num_threads(1)
     players = [_player(plan, seat, num_environments, tree, file) for seat in plan.seats]
     most_steps = max_episode_steps or plan.spec.evaluators.max_episode_steps
@@ -122,6 +121,18 @@ def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Polic
     return policy
 
 
+def _built(settings: EnvironmentSettings, num_environments: int, seed: int, *, render: bool) -> Environment:
+    module = load_module(settings.factory, "envs")
+    try:
+        built: Environment = module.build(settings, num_environments=num_environments, seed=seed, render=render)
+    except UserError:
+        raise
+    except Exception as error:
+        purpose = " so that it draws pictures (--video)" if render else ""
+        raise UserError(f"environment '{settings.factory}' cannot be built{purpose}: {told(error)}") from error
+    return built
+
+
 class _Watched:
     """A round that shows where it stands."""
 
@@ -148,12 +159,31 @@ def _play(watched: _Watched, environment: Environment, video: Path | None, line:
         return
     frames = Frames(line.say)
     with film(video, environment.render_fps) as shown:
-        shown.add(frames.picture(environment.render()))
+        shown.add(frames.picture(_first_drawn(environment)))
         while not played.is_done:
             is_shown = len(played.episodes) < shown.most_episodes
             watched.advance()
             if is_shown:
                 shown.add(frames.picture(environment.render()))
+
+
+def _first_drawn(environment: Environment) -> Array | None:
+    """What an environment draws at the beginning, where it turns out whether it can.
+
+    Raises:
+        UserError: it cannot.
+    """
+    try:
+        return environment.render()
+    except UserError:
+        raise
+    except NotImplementedError:
+        raise UserError(f"--video: this environment draws no pictures: it has no `render`; {HOW_TO_DRAW}") from None
+    except Exception as error:
+        raise UserError(
+            f"--video: this environment drew no picture, its `render` failed: {told(error)}; put it right there (on a "
+            "machine without a screen, MuJoCo needs MUJOCO_GL=egl or osmesa in the shell's environment)"
+        ) from error
 
 
 def _result(plan: Plan, played: Round, file: Path, tree: Mapping[str, Any]) -> dict[str, Any]:

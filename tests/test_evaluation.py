@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,50 @@ def test_film_of_an_environment_without_pictures_is_refused_and_leaves_no_file(t
     with pytest.raises(UserError, match="draws no pictures"):
         evaluate(paths, episodes=1, video=tmp_path / "film.gif")
     assert not (tmp_path / "film.gif").exists()
+
+
+@pytest.fixture(scope="module")
+def blind(tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
+    job = settings({"factory": "gymnasium", "id": "tests.envs.blind_environments:Blind-v0"}, stop={"updates": 1})
+    return trained(tmp_path_factory.mktemp("blind"), job)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Blind", "it has no `render`; let it draw bytes"),
+        ("TakesNothing", "takes no render_mode, so it draws no pictures; let it take one"),
+        ("Forgets", "its `render` gives None; let it draw bytes.* kept as self.render_mode"),
+        ("Fails", r"its `render` failed: .*blind_environments\.py:\d+: RuntimeError: no screen; put it right"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_film_of_a_simulator_that_cannot_draw_says_why_and_what_to_do(
+    name: str,
+    why: str,
+    blind: RunPaths,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("PIL")
+    monkeypatch.setenv("SRLHPC_ROOT", str(blind.folder.parent))
+    monkeypatch.setattr("tests.envs.blind_environments.Blind.step", None)
+    change_job(
+        blind, settings({"factory": "gymnasium", "id": f"tests.envs.blind_environments:{name}-v0"}, stop={"updates": 1})
+    )
+    assert run_command_line(["eval", blind.name, "--video", str(tmp_path / "sheet.png")]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert re.search(f"^srlhpc: --video: .*{why}", said)
+    assert not (tmp_path / "sheet.png").exists()
+
+
+def test_environment_that_cannot_be_built_for_a_film_is_told_with_its_line(blind: RunPaths, tmp_path: Path) -> None:
+    change_job(
+        blind, settings({"factory": "gymnasium", "id": "tests.envs.blind_environments:Refuses-v0"}, stop={"updates": 1})
+    )
+    with pytest.raises(UserError, match=r"cannot be built so that it draws .*blind_environments\.py:\d+: ValueError"):
+        evaluate(blind, episodes=1, video=tmp_path / "sheet.png")
 
 
 def test_film_of_another_format_is_refused(run: RunPaths, tmp_path: Path) -> None:

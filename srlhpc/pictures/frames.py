@@ -15,6 +15,11 @@ from srlhpc.errors import UserError
 
 _CHANNELS = (1, 3, 4)
 _REMEDY = "; draw bytes (uint8) [height, width, 3]"
+HOW_TO_DRAW = (
+    "let it draw bytes (uint8) [height, width, 3], of Gymnasium and PettingZoo with render_mode 'rgb_array' taken by "
+    "__init__ and kept as self.render_mode; or leave --video out"
+)
+"""What to do about an environment that draws nothing."""
 
 
 class Frames:
@@ -41,7 +46,7 @@ class Frames:
         if isinstance(drawn, list | tuple) and drawn:
             drawn = drawn[-1]
         if drawn is None or (isinstance(drawn, list | tuple) and not drawn):
-            raise UserError("--video: this environment draws no pictures (its `render` gives None)")
+            raise UserError(f"--video: this environment draws no pictures: its `render` gives None; {HOW_TO_DRAW}")
         frame = drawn if isinstance(drawn, np.ndarray) else np.asarray(drawn)
         found = f"{frame.dtype} {list(frame.shape)}"
         picture = _in_colours(_bytes(_channels_last(frame, found), found))

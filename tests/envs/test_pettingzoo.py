@@ -211,6 +211,17 @@ def test_render_gives_a_picture_only_when_asked() -> None:
     drawing.close()
 
 
+def parallel_without_render_mode() -> ScriptedParallel:
+    return ScriptedParallel([Script(1)], ("agent_0",))
+
+
+def test_environment_without_a_render_mode_is_refused_where_pictures_are_wanted() -> None:
+    settings = Settings(factory="pettingzoo", env=f"{__name__}:parallel_without_render_mode")
+    build(settings, 1, 0).close()
+    with pytest.raises(UserError, match="--video: .* takes no render_mode, so it draws no pictures; let it take one"):
+        build(settings, 1, 0, render=True)
+
+
 class MaskedParallel(ScriptedParallel):
     def __init__(self) -> None:
         super().__init__([Script(2)], ("player_0",))
