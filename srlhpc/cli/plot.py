@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,9 @@ from srlhpc.import_path import missing_packages
 @click.command("plot")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Picture: .png, .svg, .pdf."
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Picture: .png, .svg, .pdf; else a .png in this folder, named after the run.",
 )
 @click.option("--statistics", is_flag=True, help="Draw the statistics of episodes, in panels, instead of returns.")
 @click.option("--stages", is_flag=True, hidden=True, help="The former word for --statistics.")
@@ -28,7 +31,7 @@ from srlhpc.import_path import missing_packages
 @root_option
 def command(
     runs: tuple[str, ...],
-    out: Path,
+    out: Path | None,
     statistics: bool,
     stages: bool,
     axis: Literal["steps", "seconds", "episodes"] | None,
@@ -47,14 +50,22 @@ def command(
         say("warning: --stages is called --statistics now; it is still understood, write the new word")
     if missing := missing_packages({"matplotlib": "plot"}):
         raise UserError(f"plot needs {missing[0][0]}, which is not installed: pip install 'srlhpc[{missing[0][1]}]'")
-    if not out.absolute().parent.is_dir():
+    if out is not None and not out.absolute().parent.is_dir():
         raise UserError(f"--out {out}: there is no folder {out.absolute().parent}; make it first")
     folder = open_root(root)
-    groups = grouped([find_run(folder, run) for run in dict.fromkeys(runs)])
+    found = [find_run(folder, run) for run in dict.fromkeys(runs)]
+    out = out or Path.cwd() / _file_name([paths.name for paths in found], statistics=statistics or stages)
+    groups = grouped(found)
     if statistics or stages:
         axis = axis or "episodes"
         draw_statistics(statistics_of(groups, axis), axis, out)
     else:
         axis = axis or "steps"
         draw_returns({name: [read_curve(paths, axis) for paths in group] for name, group in groups.items()}, axis, out)
-    say(f"{out}: " + ", ".join(f"{name} ({counted(len(group), 'run')})" for name, group in groups.items()))
+    say(f"wrote {out}: " + ", ".join(f"{name} ({counted(len(group), 'run')})" for name, group in groups.items()))
+
+
+def _file_name(runs: Sequence[str], *, statistics: bool) -> str:
+    """A picture's name where none is given."""
+    others = f"_and_{len(runs) - 1}_more" if len(runs) > 1 else ""
+    return f"{runs[0]}{others}{'_statistics' if statistics else ''}.png"

@@ -250,6 +250,27 @@ def test_plot_is_a_picture(tmp_path: Path, call: Call) -> None:
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["mine"], "mine.png"),
+        (["mine", "other", "third"], "mine_and_2_more.png"),
+        (["mine", "--statistics"], "mine_statistics.png"),
+    ],
+)
+def test_plot_without_a_name_is_in_this_folder_and_named_after_its_runs(
+    arguments: list[str], name: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in ("mine", "other", "third"):
+        staged_run(tmp_path, [{"box_move": 0.5}] * 3, name=run)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    code, _, err = call("plot", *arguments)
+    assert (code, f"wrote {here / name}: " in err) == (0, True)
+    assert [file.name for file in here.iterdir()] == [name]
+
+
 @pytest.mark.parametrize("runs", [["mine"], ["mine", "its-twin"], ["mine", "its-twin", "other"]])
 @pytest.mark.parametrize("axis", [[], ["--x", "seconds"]])
 def test_plot_of_statistics_is_a_picture(tmp_path: Path, call: Call, runs: list[str], axis: list[str]) -> None:
