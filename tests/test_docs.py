@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 import yaml
 
+from envs.gymnasium import Settings, build
 from srlhpc.cli.main import COMMANDS, LazyCommands, cli
 from srlhpc.specs.cluster import ClusterProfile, PartitionFacts, RoleResources
 
@@ -127,6 +129,19 @@ def test_guided_tour_leads_through_files_that_exist() -> None:
 def test_documents_name_every_command() -> None:
     named = {words[0] for document in DOCUMENTS for words in _command_lines(document.read_text())}
     assert named >= set(COMMANDS)
+
+
+def test_environment_of_the_readme_can_be_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "readme_lab").mkdir()
+    (tmp_path / "readme_lab" / "envs.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "id: my_lab.envs:Walk-v0" in text
+    environment = build(Settings(factory="gymnasium", id="readme_lab.envs:Walk-v0"), 2, 0)
+    environment.reset(0)
+    steps = [environment.step({"agent": np.ones((2, 1), np.int64)}) for _ in range(9)]
+    assert [episode.returns["agent"] for episode in steps[-1].episodes] == [45.0, 45.0]
 
 
 def test_index_of_decisions_names_every_page_with_its_title() -> None:
