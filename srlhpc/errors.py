@@ -87,6 +87,11 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def rounded(number: float) -> str:
+    """A mean that people read, such as a policy lag, in two digits or as a whole number: `0.37`, `3.2`, `2,898`."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+
+
 def did_you_mean(word: str, known: list[str]) -> str:
     """Suggests the known word that is nearest: `; did you mean 'ranks'?`; all known words where none is near."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)

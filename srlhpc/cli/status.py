@@ -17,7 +17,7 @@ import click
 
 from srlhpc.cli.options import open_root, root_option, say
 from srlhpc.data.score import EPISODES_IN_MEAN
-from srlhpc.errors import counted
+from srlhpc.errors import counted, rounded
 from srlhpc.plan.lag_text import lag_hints, lag_lines
 from srlhpc.runs.closed_runs import closed_runs
 from srlhpc.runs.creation import not_runs
@@ -156,7 +156,7 @@ def _row(state: Mapping[str, Any]) -> tuple[str, ...]:
         _number(state["steps"], "{:,.0f}"),
         _number(state["steps_per_second"], "{:,.0f}"),
         _number(state["return_mean"], "{:,.4g}"),
-        _number(state["policy_lag_mean"], "{:.2g}"),
+        rounded(lag) if (lag := state["policy_lag_mean"]) is not None else "-",
         f"{state['ranks_alive']}/{state['ranks_planned'] or '?'}",
         _number(state["last_checkpoint_updates"], "{:,.0f}"),
         duration_text(state["seconds"] or 0.0),
@@ -178,7 +178,7 @@ def _episode_lines(state: Mapping[str, Any], width: int | None) -> list[str]:
 
 
 def _lag_lines(state: Mapping[str, Any]) -> list[str]:
-    return [f"  policy lag of {line}" for line in lag_lines(state)] + [f"  {hint}" for hint in lag_hints(state)]
+    return [f"  {line}" for line in lag_lines(state)] + [f"  {hint}" for hint in lag_hints(state)]
 
 
 def _remarks(state: Mapping[str, Any]) -> list[str]:

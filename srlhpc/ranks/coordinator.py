@@ -53,7 +53,8 @@ def build_coordinator(
         meta,
         is_evaluated=bool(plan.named("evaluator")),
         lag_limits={
-            policy: LagLimit(max_policy_lag(plan, policy), lag_advice(plan, policy)) for policy in plan.trained_policies
+            policy: LagLimit(max_policy_lag(plan, policy), lag_advice(plan, policy), bool(plan.replays(policy)))
+            for policy in plan.trained_policies
         },
     )
     # What was written after the checkpoint is trained, and written, once more.

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from srlhpc.errors import counted
+from srlhpc.plan.lag_text import lag_part
 from srlhpc.plan.roles import ROLES
 from srlhpc.runs.replay_state import filling_text
 
@@ -70,7 +71,7 @@ def progress_text(status: Mapping[str, Any]) -> str:
     parts += [counted(status.get("steps") or 0, "step")]
     parts += [f"return {_number(status['return_mean'])}"] if status.get("return_mean") is not None else []
     parts += [f"{_count(status.get('steps_per_second'))} steps/s", f"update {_count(status.get('updates'))}"]
-    parts += [f"lag {_number(status['policy_lag_mean'])}"] if status.get("policy_lag_mean") is not None else []
+    parts += [lag] if (lag := lag_part(status)) else []
     if status.get("ranks_planned"):
         parts.append(f"ranks {status.get('ranks_alive', '?')}/{status['ranks_planned']}")
     if status.get("last_checkpoint"):

@@ -8,7 +8,7 @@ import pytest
 
 from srlhpc.plan.lag_advice import lag_advice, lag_plan
 from srlhpc.plan.lag_limits import lag_of_busy_actors, lag_of_slots, max_policy_lag, needs_grants, oldest_trained
-from srlhpc.plan.lag_text import lag_hints, lag_lines
+from srlhpc.plan.lag_text import lag_hints, lag_lines, lag_part
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
 from srlhpc.rl.policy_lag import rollout_slots
@@ -97,8 +97,8 @@ def state(plan: Plan, mean: float) -> dict[str, Any]:
 
 
 def test_status_says_how_old_data_was() -> None:
-    assert lag_lines(state(planned("null"), 3.25)) == ["default: 0 to 9 updates, mean 3.2 (no limit)"]
-    assert lag_lines(state(planned(), 0.5)) == ["default: 0 to 9 updates, mean 0.5 (at most 1)"]
+    assert lag_lines(state(planned("null"), 3.25)) == ["policy lag of default: 0 to 9 updates, mean 3.2 (no limit)"]
+    assert lag_lines(state(planned(), 0.5)) == ["policy lag of default: 0 to 9 updates, mean 0.5 (at most 1)"]
     assert lag_lines({}) == []
 
 
@@ -123,4 +123,13 @@ def test_nothing_is_advised_where_data_is_new_or_its_age_was_chosen(of: Plan, me
 
 def test_status_says_one_number_where_all_data_is_equally_old() -> None:
     lag = {"min": 1, "max": 1, "mean": 1.0, "limit": 1, "advice": None}
-    assert lag_lines({"policy_lag": {"default": lag}}) == ["default: 1 update (at most 1)"]
+    assert lag_lines({"policy_lag": {"default": lag}}) == ["policy lag of default: 1 update (at most 1)"]
+
+
+def test_status_of_replay_says_that_the_lag_is_the_age_of_what_was_drawn() -> None:
+    lag = {"min": 12, "max": 35216, "mean": 2897.6, "limit": None, "advice": None, "is_drawn": True}
+    status = {"policy_lag_mean": 2897.6, "policy_lag": {"default": lag}}
+    assert lag_lines(status) == ["age of what default drew from replay: 12 to 35,216 updates, mean 2,898"]
+    assert lag_part(status) == "drawn data 2,898 updates old"
+    assert lag_part({"policy_lag_mean": 0.4}) == "lag 0.4"
+    assert lag_part({}) is None

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from srlhpc.errors import counted
+from srlhpc.errors import counted, rounded
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.liveness import Liveness, RankRecord
 from srlhpc.roles.coordinating.progress import Progress
@@ -81,7 +81,7 @@ class Journal:
     def _return_and_lag(self) -> str:
         summary = self._progress.updates_of.values()
         lags = [update["lag"][1] for update in summary if update["lag"][1] is not None]
-        lag = f", policy lag {lags[0]:.2g}" if lags else ""
+        lag = f", policy lag {rounded(lags[0])}" if lags else ""
         mean = self._progress.return_mean
         if mean is None:
             return lag

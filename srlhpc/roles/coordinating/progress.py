@@ -19,6 +19,8 @@ class LagLimit(NamedTuple):
     """Largest policy lag in updates; None for no limit."""
     advice: str | None
     """Which setting makes data newer; None where its age was chosen."""
+    is_drawn: bool = False
+    """Whether data is drawn from replay, where the lag is the age of what was drawn, which is meant to be old."""
 
 
 class Progress:
