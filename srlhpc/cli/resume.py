@@ -22,8 +22,8 @@ def command(
 ) -> None:
     """Resume RUN from its newest whole checkpoint, on Slurm or here as before.
 
-    RUN is a name, an id, the start of an id, or `latest`. --set changes its spec from now on, for example stop.steps
-    of a run that has finished.
+    RUN is a name, an id, the beginning of either, or `latest`. --set changes its spec from now on, for example
+    stop.steps of a run that has finished.
     """
     from srlhpc.runs.state import run_state
     from srlhpc.specs.load import load_experiment

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from srlhpc.errors import UserError, did_you_mean
 from srlhpc.runs.closed_runs import why_closed
 from srlhpc.runs.creation import _is_folder_name, is_run
 from srlhpc.runs.paths import RunPaths
+
+_SHOWN = 10
 
 
 def runs_root(given: str | os.PathLike[str] | None) -> Path:
@@ -36,10 +39,10 @@ def all_runs(root: Path) -> list[RunPaths]:
 
 
 def find_run(root: Path, wanted: str) -> RunPaths:
-    """The run that the user means: an exact name, an id, a unique prefix of an id, or `latest`, in this order.
+    """The run that the user means: an exact name, an id, `latest`, or the unique beginning of a name or an id.
 
     Raises:
-        UserError: there is none, or several ids start so, or it is another user's.
+        UserError: there is none, or several names and ids begin so, or it is another user's.
     """
     if _is_folder_name(wanted) and (closed := why_closed(root / wanted)) is not None:
         raise UserError(f"{closed}; ask for read permission, or name another run")
@@ -48,19 +51,25 @@ def find_run(root: Path, wanted: str) -> RunPaths:
     runs = {paths.id: paths for paths in all_runs(root)}
     if wanted in runs:
         return runs[wanted]
-    matches = [paths for identity, paths in runs.items() if wanted and identity.startswith(wanted)]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise UserError(
-            f"'{wanted}' is the start of {len(matches)} run ids in {root}: "
-            + ", ".join(f"{paths.id} ({paths.name})" for paths in matches)
-            + ". Give more of it."
-        )
     if wanted == "latest" and runs:
         # Ids sort by the time of their runs.
         return runs[max(runs)]
+    begun = [
+        paths for paths in runs.values() if wanted and (paths.id.startswith(wanted) or paths.name.startswith(wanted))
+    ]
+    if len(begun) == 1:
+        return begun[0]
+    if begun:
+        raise UserError(_several(wanted, begun, root))
     hint = did_you_mean(wanted, [paths.name for paths in runs.values()]) if runs else "; it has no runs"
+    stop = "" if hint.endswith("?") else "."
     raise UserError(
-        f"no run '{wanted}' in {root}{hint}. Runs are looked for in --root, else $SRLHPC_ROOT, else ./runs."
+        f"no run '{wanted}' in {root}{hint}{stop} Runs are looked for in --root, else $SRLHPC_ROOT, else ./runs."
     )
+
+
+def _several(wanted: str, begun: Sequence[RunPaths], root: Path) -> str:
+    newest = sorted(begun, key=lambda paths: paths.id, reverse=True)[:_SHOWN]
+    more = f" and {len(begun) - _SHOWN} older ones" if len(begun) > _SHOWN else ""
+    named = ", ".join(f"{paths.name} ({paths.id})" for paths in newest)
+    return f"the names or ids of {len(begun)} runs in {root} begin with '{wanted}': {named}{more}. Give more of it."

@@ -76,6 +76,29 @@ def test_prefix_of_two_ids_is_refused_with_both(tmp_path: Path) -> None:
     assert second.id in str(refusal.value)
 
 
+def test_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
+    pole, other = make(tmp_path, "cartpole-1"), make(tmp_path, "latest-of-catch")
+    assert find_run(tmp_path, "cart").folder == pole.folder
+    assert find_run(tmp_path, "latest-").folder == other.folder
+    assert find_run(tmp_path, "latest").folder == max((pole, other), key=lambda paths: paths.id).folder
+    short = make(tmp_path, "cart")
+    assert find_run(tmp_path, "cart").folder == short.folder
+
+
+def test_beginning_of_several_names_or_ids_is_refused_with_the_newest(tmp_path: Path) -> None:
+    runs = [make(tmp_path, f"pole-{number}") for number in range(12)]
+    newest = max(runs, key=lambda paths: paths.id)
+    with pytest.raises(UserError, match=f"names or ids of 12 runs .* begin with 'pole': {newest.name} .* and 2 older"):
+        find_run(tmp_path, "pole")
+
+
+def test_beginning_of_one_runs_id_and_anothers_name_is_refused(tmp_path: Path) -> None:
+    first = make(tmp_path, "a")
+    make(tmp_path, f"{first.id[:8]}-again")
+    with pytest.raises(UserError, match="names or ids of 2 runs"):
+        find_run(tmp_path, first.id[:8])
+
+
 @pytest.mark.parametrize("wanted", ["carptole", "../outside", "", "."])
 def test_empty_root_has_no_run(tmp_path: Path, wanted: str) -> None:
     make(tmp_path, "cartpole")
@@ -85,7 +108,7 @@ def test_empty_root_has_no_run(tmp_path: Path, wanted: str) -> None:
 
 def test_misspelt_run_gets_a_suggestion(tmp_path: Path) -> None:
     make(tmp_path, "cartpole")
-    with pytest.raises(UserError, match="did you mean 'cartpole'"):
+    with pytest.raises(UserError, match=r"; did you mean 'cartpole'\? Runs are looked for"):
         find_run(tmp_path, "carptole")
 
 
