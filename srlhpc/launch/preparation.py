@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from srlhpc.errors import ClusterError, UserError
 from srlhpc.launch.mpiexec import find_mpiexec, flavour
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
+from srlhpc.plan.replay_sizes import replay_spec, store_bytes
 from srlhpc.plan.roles import computing
+from srlhpc.plan.sizes import memory_bytes
 from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.commands import slurm_is_here
 from srlhpc.slurm.node_order import in_node_order
@@ -54,12 +57,15 @@ def prepare_here(spec: ExperimentSpec, *, serial: bool, naming: Naming = nullcon
     """The plan of a run on this machine; what could not start is refused before anything is made.
 
     Raises:
-        UserError: there is no mpiexec, or no GPU where the spec asks for one; see `prepare_plan`.
+        UserError: there is no mpiexec, no GPU where the spec asks for one, or too little memory; see `prepare_plan`.
     """
     check_launcher(serial)
     with naming():
         check_devices(spec)
-    return prepare_plan(spec, serial=serial, naming=naming)
+    plan = prepare_plan(spec, serial=serial, naming=naming)
+    with naming():
+        check_memory(plan, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return plan
 
 
 def prepare_job(
@@ -131,6 +137,32 @@ def check_devices(spec: ExperimentSpec, device_folder: Path = Path("/dev")) -> N
     for row, section in computing(spec):
         if section.device == "cuda":
             raise UserError(f"{row.section}.device: is 'cuda', but this machine has no GPU; use 'auto' or 'cpu'")
+
+
+def check_memory(plan: Plan, machine_bytes: int) -> None:
+    """Refuses a run whose slots, batches and replay alone take more memory than this machine has.
+
+    Raises:
+        UserError: with the setting that takes the most.
+    """
+    needed = sum(memory_bytes(plan).values())
+    if needed <= machine_bytes:
+        return
+    kept = {
+        policy: len(plan.replays(policy)) * store_bytes(plan, policy)
+        for policy in plan.trained_policies
+        if plan.replays(policy)
+    }
+    most = max(kept, key=lambda policy: kept[policy], default="")
+    what = (
+        f"policies.{most}.replay.capacity: is {replay_spec(plan, most).capacity}"
+        if most and 2 * kept[most] > needed
+        else "actors.environments, actors.ring, policies.NAME.batch: are too large together"
+    )
+    raise UserError(
+        f"{what}; with it the run needs {needed / 1e9:,.1f} GB for blocks, batches and replay (spec --plan); "
+        f"this machine has {machine_bytes / 1e9:,.1f} GB: lower it, or submit the job to a cluster"
+    )
 
 
 def check_can_start(allocation: Allocation) -> None:

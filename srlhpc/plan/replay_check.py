@@ -94,3 +94,9 @@ def _check_pace(plan: Plan, policy: str) -> None:
             f"batch + samples_per_insert {spec.samples_per_insert:g} x {block_records(plan, policy)} records of a "
             f"block): raise it to {least:g} at least, or leave it out"
         )
+    steps = plan.spec.stop.steps
+    if policy == plan.trained_policies[0] and steps is not None and spec.start_steps >= steps:
+        raise UserError(
+            f"policies.{policy}.replay.start_steps: is {spec.start_steps}, but the run ends after stop.steps {steps}, "
+            "before anything is learnt: lower it, or raise stop.steps"
+        )

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from srlhpc.errors import UserError
-from srlhpc.launch.preparation import check_devices, prepare_again, prepare_here, prepare_job, prepare_plan
+from srlhpc.launch.preparation import (
+    check_devices,
+    check_memory,
+    prepare_again,
+    prepare_here,
+    prepare_job,
+    prepare_plan,
+)
 from srlhpc.specs.cluster import ClusterProfile, read_cluster
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.load import load_job
@@ -62,6 +69,22 @@ def test_gpu_that_is_not_there_is_refused_by_its_setting(tmp_path: Path) -> None
             check_devices(spec(**{section: {"device": "cuda"}}), tmp_path)
     (tmp_path / "nvidia0").touch()
     check_devices(spec(trainers={"device": "cuda"}), tmp_path)
+
+
+def test_replay_that_is_larger_than_the_machine_is_refused_by_its_capacity() -> None:
+    job = ("policies.default.replay.capacity=1000000", "policies.default.replay.ranks=0")
+    plan = prepare_plan(load_job(str(ROOT / "jobs" / "cartpole_dqn.yaml"), job).spec)
+    check_memory(plan, 1 << 30)
+    with pytest.raises(
+        UserError, match=r"^policies\.default\.replay\.capacity: is 1000000; .* machine has 0\.1 GB: lower"
+    ):
+        check_memory(plan, 50_000_000)
+
+
+def test_batches_that_are_larger_than_the_machine_are_refused() -> None:
+    plan = prepare_plan(spec())
+    with pytest.raises(UserError, match=r"^actors\.environments, .* this machine has 0\.0 GB"):
+        check_memory(plan, 100)
 
 
 def test_nobody_else_makes_a_plan_of_spaces_that_it_probes() -> None:
