@@ -16,7 +16,7 @@ from srlhpc.environment import Array, Environment
 from srlhpc.errors import UserError, counted
 from srlhpc.import_path import load_module
 from srlhpc.pictures.frames import HOW_TO_DRAW, Frames
-from srlhpc.pictures.video import film
+from srlhpc.pictures.video import check_film, film
 from srlhpc.plan.plan import Plan, Seat
 from srlhpc.plan.planner import make_plan
 from srlhpc.plan.seeds import seed_of
@@ -65,6 +65,8 @@ def evaluate(
     Raises:
         UserError: no checkpoint, one that does not fit, an environment that draws no pictures, ...
     """
+    if video is not None:
+        check_film(video)
     plan = _plan(paths)
     check_packages(plan.spec.environment)
     file, tree = _checkpoint(paths, checkpoint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,7 @@ def test_film_of_a_simulator_that_cannot_draw_says_why_and_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("PIL")
+    monkeypatch.setattr("srlhpc.cli.evaluate._draw_without_a_screen", lambda: None)
     monkeypatch.setenv("SRLHPC_ROOT", str(blind.folder.parent))
     monkeypatch.setattr("tests.envs.blind_environments.Blind.step", None)
     change_job(
@@ -195,7 +197,10 @@ def test_environment_that_cannot_be_built_for_a_film_is_told_with_its_line(blind
         evaluate(blind, episodes=1, video=tmp_path / "sheet.png")
 
 
-def test_film_of_another_format_is_refused(run: RunPaths, tmp_path: Path) -> None:
+def test_film_of_another_format_is_refused_before_anything_is_built(
+    run: RunPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envs.catch.build", None)
     with pytest.raises(UserError, match=r"must end in \.mp4 or \.gif \(a video\) or \.png"):
         evaluate(run, episodes=1, video=tmp_path / "film.avi")
 
@@ -235,3 +240,17 @@ def test_film_shows_every_step_of_every_episode(name: str, run: RunPaths, tmp_pa
     frames = imageio.mimread(tmp_path / name)
     # Two episodes of four observations.
     assert len(frames) == 8
+
+
+@pytest.mark.parametrize(("screen", "driver"), [(None, "dummy"), (":0", None)])
+def test_film_needs_no_screen_and_no_loudspeaker(
+    screen: str | None, driver: str | None, run: RunPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("PIL")
+    known = {name: value for name, value in os.environ.items() if not re.match("SDL_|DISPLAY|WAYLAND", name)}
+    monkeypatch.setattr(os, "environ", known | ({"DISPLAY": screen} if screen else {}))
+    arguments = ["eval", run.name, "--root", str(run.folder.parent), "--episodes", "1"]
+    assert run_command_line(arguments) == 0
+    assert "SDL_AUDIODRIVER" not in os.environ
+    assert run_command_line([*arguments, "--video", str(tmp_path / "sheet.png")]) == 0
+    assert (os.environ.get("SDL_VIDEODRIVER"), os.environ["SDL_AUDIODRIVER"]) == (driver, "dummy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +48,8 @@ def command(
     """
     from srlhpc.evaluation import evaluate
 
+    if video is not None:
+        _draw_without_a_screen()
     paths = open_run(root, run)
     if checkpoint is None:
         from srlhpc.runs.checkpoints import checkpoint_folder
@@ -79,6 +82,13 @@ def command(
         "end its episodes (of Gymnasium: environment.kwargs: {max_episode_steps: 1000})."
     )
     return 1
+
+
+def _draw_without_a_screen() -> None:
+    """Keeps SDL, on which pygame draws, from complaining that there is no loudspeaker, or no screen."""
+    os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
+    if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 
 def _lines(result: Mapping[str, Any]) -> list[str]:

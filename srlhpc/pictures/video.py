@@ -24,12 +24,8 @@ FORMATS = {
 """Endings, and the packages that they need."""
 
 
-def film(path: Path, frames_per_second: float | None = None) -> Film:
-    """What writes the file.
-
-    Args:
-        path: the file: a video (`.mp4`, `.gif`) of all episodes, or a contact sheet (`.png`) of the first.
-        frames_per_second: speed of a video; None for `FRAMES_PER_SECOND`.
+def check_film(path: Path) -> None:
+    """Refuses a file that `film` cannot write.
 
     Raises:
         UserError: another ending, or a package or the folder is missing.
@@ -41,6 +37,20 @@ def film(path: Path, frames_per_second: float | None = None) -> Film:
         raise UserError(f"--video {path} needs {' and '.join(missing)}: pip install 'srlhpc[video]'")
     if not path.parent.is_dir():
         raise UserError(f"--video {path}: there is no folder {path.parent}")
+
+
+def film(path: Path, frames_per_second: float | None = None) -> Film:
+    """What writes the file.
+
+    Args:
+        path: the file: a video (`.mp4`, `.gif`) of all episodes, or a contact sheet (`.png`) of the first.
+        frames_per_second: speed of a video; None for `FRAMES_PER_SECOND`.
+
+    Raises:
+        UserError: as `check_film`.
+    """
+    check_film(path)
+    suffix = path.suffix.lower()
     if suffix == ".png":
         return ContactSheet(path)
     return (GifFile if suffix == ".gif" else VideoFile)(path, frames_per_second or FRAMES_PER_SECOND)
