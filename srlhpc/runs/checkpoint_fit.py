@@ -56,19 +56,18 @@ def _settings(tree: Mapping[str, Any], file: Path, plan: Plan) -> Iterator[str]:
         free = new.network.not_in_checkpoints
         yield from _differences(f"policies.{name}.network", old.network.model_dump(), new.network.model_dump(), free)
         yield from _differences(f"policies.{name}.normalize", old.normalize.model_dump(), new.normalize.model_dump())
-        free = _not_in_heads(old.algorithm, new.algorithm, plan.kind_of(name))
+        free = _not_in_arrays(old.algorithm, new.algorithm, plan.kind_of(name))
         yield from _differences(
             f"policies.{name}.algorithm", old.algorithm.model_dump(), new.algorithm.model_dump(), free
         )
 
 
-def _not_in_heads(old: AlgorithmSettings, new: AlgorithmSettings, kind: Kind) -> tuple[str, ...]:
-    """Settings of an algorithm that can change without another head of the network."""
+def _not_in_arrays(old: AlgorithmSettings, new: AlgorithmSettings, kind: Kind) -> tuple[str, ...]:
+    """Settings of an algorithm that can change without other arrays in the checkpoint."""
     if type(old) is not type(new):
         return ()
-    head = old.needs(kind).head
     changed = {key: old.model_copy(update={key: getattr(new, key)}) for key in type(new).model_fields if key != "kind"}
-    return tuple(key for key, one in changed.items() if one.needs(kind).head == head)
+    return tuple(key for key, one in changed.items() if one.form(kind) == old.form(kind))
 
 
 def _differences(

@@ -135,6 +135,13 @@ class AlgorithmSettings(Spec):
             "`needs(kind)`, which returns a srlhpc.specs.contracts.Needs"
         )
 
+    def form(self, kind: Kind) -> object:
+        """What decides which arrays the network and the rule's state have, to be compared by ==.
+
+        A run goes on from a checkpoint only with settings of the same form.
+        """
+        return self.needs(kind).head
+
     def explore(self, columns: NDArray[np.int64], total: int, steps: int) -> Mapping[str, FloatArray]:  # noqa: ARG002
         """How acting explores in training: name to float32 `[len(columns)]`, one number for each column.
 

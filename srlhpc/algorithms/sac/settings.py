@@ -76,6 +76,10 @@ class Settings(AlgorithmSettings):
             )
         return Needs(ACTOR_AND_CRITICS, gives_feedback=True, data="replay")
 
+    def form(self, kind: Kind) -> object:
+        # What is trained of the temperature is in the state.
+        return super().form(kind), self.temperature == "auto"
+
     def explore(self, columns: NDArray[np.int64], total: int, steps: int) -> Mapping[str, FloatArray]:
         return self.exploration.numbers(columns, total, steps)
 
