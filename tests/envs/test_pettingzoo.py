@@ -268,6 +268,8 @@ class Numbered(ScriptedParallel):
         super().__init__([Script(3, "terminated", {"1": [(0, 2)]})], [str(name) for name in names])
         self._numbers = dict(zip(self.possible_agents, names, strict=True))
         self.possible_agents = list(names)
+        self.called: list[Any] = []
+        """Names under which the last step's actions came."""
 
     def _renamed(self, played: Any) -> Any:
         self.possible_agents = list(self._numbers.values())
@@ -279,11 +281,24 @@ class Numbered(ScriptedParallel):
         return self._renamed(super().reset(seed))
 
     def step(self, actions: Any) -> Any:
+        self.called = list(actions)
         self.possible_agents, self.agents = list(self._numbers), [str(agent) for agent in self.agents]
         return self._renamed(super().step({str(agent): action for agent, action in actions.items()}))
 
 
-@pytest.mark.parametrize("names", [(0, 1, 10), (("a", 0), ("a", 1), ("b", 0))])
+NAMES = pytest.mark.parametrize("names", [(0, 1, 10), (("a", 0), ("a", 1), ("b", 0))])
+
+
+@NAMES
+def test_simulator_gets_actions_under_its_own_names_of_agents(names: Sequence[Any]) -> None:
+    simulator = Numbered(names)
+    environment = from_simulators([simulator], 0, "numbered")
+    environment.reset(0)
+    environment.step({environment.spaces.kinds[0].name: np.zeros((1, 3), int)})
+    assert simulator.called == list(names)
+
+
+@NAMES
 def test_agents_that_are_not_called_by_text_play_under_their_text(names: Sequence[Any]) -> None:
     environment = from_simulators([Numbered(names)], 0, "numbered")
     (kind,) = environment.spaces.kinds
