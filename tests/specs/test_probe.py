@@ -110,6 +110,11 @@ def test_users_mistake_is_told_with_the_environments_name() -> None:
             "import os; print('expired', flush=True); os._exit(7)",
             r"\(exit code 7\); the last that it wrote: expired",
         ),
+        (
+            "dying_in_latin_1",
+            "import os; os.write(2, b'sensor at 20\\xb0C\\n'); os._exit(7)",
+            r"\(exit code 7\); the last that it wrote: sensor at 20\ufffdC$",
+        ),
         ("dying_well", "import os; os._exit(0)", r"it ended its process \(exit code 0\)$"),
         ("crashing", "import ctypes; ctypes.string_at(0)", r"\(signal 11 \(SIGSEGV\)\), in .*crashing.py:8$"),
         ("foreign", "return 5", "'int' object has no attribute 'spaces'"),
