@@ -221,8 +221,11 @@ def test_opponent_that_is_not_trained_keeps_its_parameters(tmp_path: Path, updat
     assert set(tree_of(paths, 3)["policies"]) == {"left"}
 
 
-def test_evaluator_plays_beside_training_and_changes_nothing_of_it(tmp_path: Path) -> None:
-    job = settings(CATCH, **FULL)
+@pytest.mark.parametrize(
+    "environment", [CATCH, {"factory": "tests.drawing_environment", "saves": True}], ids=lambda each: each["factory"]
+)
+def test_evaluator_plays_beside_training_and_changes_nothing_of_it(tmp_path: Path, environment: dict[str, Any]) -> None:
+    job = settings(environment, **FULL)
     alone, _ = train(tmp_path, job, "alone")
     watched, attempt = train(tmp_path, job | {"evaluators": {"ranks": 1, "episodes": 5, "every_updates": 1}}, "watched")
     status = read_json(watched.status) or {}
