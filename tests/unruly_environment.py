@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -47,6 +48,11 @@ def start_simulators() -> None:
         threading.Event().wait()
 
 
+def start_by_another() -> None:
+    """A simulator whose parent is gone, so that it is nobody's child here."""
+    subprocess.run(["sh", "-c", "sleep 1000 &"], check=True)
+
+
 def cancel() -> None:
     raise asyncio.CancelledError
 
@@ -79,6 +85,7 @@ DEEDS: Mapping[str, Callable[[], Any]] = {
     "raises": lambda: [][0],
     "leaves threads": leave_threads,
     "starts": start_simulators,
+    "starts by another process": start_by_another,
     "clears its variables and starts": clear_and_start,
     "is cancelled": cancel,
     "panics": panic,

@@ -85,7 +85,7 @@ def test_close_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, caplog: p
     assert signal.getsignal(signal.SIGALRM) == before
 
 
-@pytest.mark.parametrize("deed", ["starts", "clears its variables and starts"])
+@pytest.mark.parametrize("deed", ["starts", "starts by another process", "clears its variables and starts"])
 def test_processes_that_an_environment_leaves_are_killed(
     tmp_path: Path, deed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
