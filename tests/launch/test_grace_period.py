@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from srlhpc.data.atomic import write_json
 from srlhpc.launch.grace_period import GracePeriod
 from srlhpc.launch.signals import JobSignals
 from srlhpc.runs.outcome import Outcome
@@ -108,6 +109,18 @@ def test_ranks_must_go_before_the_kill_after_term_however_long_the_lead_time_is(
     end = grace_period(attempt, signals, lead=600.0)
     signals.terminated_at = ago(26.0)
     assert end.overdue_outcome(attempt) is not None
+
+
+@pytest.mark.parametrize(("of_attempt", "state"), [(1, "failed"), (0, "interrupted")])
+def test_ranks_that_must_go_while_their_last_checkpoint_waits_for_room_have_failed(
+    attempt: AttemptPaths, signals: JobSignals, of_attempt: int, state: str
+) -> None:
+    status = RunPaths(attempt.folder.parent.parent).status
+    write_json(status, {"attempt": of_attempt, "waits": "the last checkpoint waits: the disk is full"})
+    signals.terminated_at = ago(26.0)
+    outcome = grace_period(attempt, signals).overdue_outcome(attempt)
+    assert outcome is not None
+    assert (outcome.state, "the disk is full" in outcome.message) == (state, state == "failed")
 
 
 def test_attempt_that_has_written_its_outcome_is_left_alone(attempt: AttemptPaths, signals: JobSignals) -> None:

@@ -52,6 +52,17 @@ def test_second_ctrl_c_ends_training_at_once(tmp_path: Path) -> None:
     assert (code, end["state"]) == (130, "interrupted")
 
 
+def test_second_ctrl_c_while_the_last_checkpoint_waits_for_room_is_a_failure(tmp_path: Path) -> None:
+    def train(paths: RunPaths, _attempt: AttemptPaths) -> None:
+        write_json(paths.status, {"attempt": 1, "waits": "the last checkpoint waits: the disk is full"})
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    code, end = run(tmp_path, train)
+    assert (code, end["state"], end["reason"]) == (1, "failed", "checkpoint")
+    assert "the disk is full" in end["message"]
+
+
 def test_error_of_training_is_the_end_with_its_traceback(tmp_path: Path) -> None:
     def train(_paths: RunPaths, _attempt: AttemptPaths) -> None:
         raise RuntimeError("broken environment")
