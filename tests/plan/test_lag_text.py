@@ -16,8 +16,11 @@ from srlhpc.specs.load import load_text
 from tests.scripted import scripted_spaces
 
 
-def planned(lag: str = "auto", *, fragments: int = 16, ranks: int = 2, serial: bool = False, batch: str = "") -> Plan:
-    """Actors with a ring of two groups of four environments: eight fragments in play each."""
+def planned(
+    lag: str | None = None, *, fragments: int = 16, ranks: int = 2, serial: bool = False, batch: str = ""
+) -> Plan:
+    """Actors with a ring of two groups of four environments: eight fragments in play each. No lag: the default."""
+    limit = "" if lag is None else f"max_policy_lag: {lag}"
     text = f"""
 environment: {{factory: tests.scripted}}
 policies:
@@ -25,7 +28,7 @@ policies:
     network: {{kind: mlp}}
     algorithm: {{kind: ppo, minibatches: 1}}
     batch: {{fragments: {fragments}, fragment_steps: 5{batch}}}
-    max_policy_lag: {lag}
+    {limit}
 actors: {{ranks: {ranks}, ring: 2, environments: 4}}
 stop: {{steps: 1000}}
 """
