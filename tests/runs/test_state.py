@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from srlhpc.data.atomic import write_json
 from srlhpc.runs.creation import create_run
-from srlhpc.runs.state import run_state
+from srlhpc.runs.state import SILENT_SECONDS, run_state, silence
 from srlhpc.slurm.commands import SlurmRefused
-from tests.launch.written_runs import dead, end, hold, last, written_run
+from tests.launch.written_runs import STATUS, dead, end, hold, last, written_run
 
 COUNTERS = {"steps", "agent_steps", "frames", "updates", "version", "episodes", "seconds", "roles", "timing"}
 MEASURES = {"return_mean", "steps_per_second", "policy_lag_mean", "policy_lag_max", "bottleneck"}
@@ -28,6 +29,19 @@ def test_run_of_a_living_holder_is_running(tmp_path: Path) -> None:
     hold(paths)
     state = run_state(paths)
     assert (state["state"], state["phase"], state["ranks_alive"], state["steps"]) == ("running", "training", 2, 4096)
+
+
+@pytest.mark.parametrize(("written_ago", "is_silent"), [(0.0, False), (10 * SILENT_SECONDS, True)])
+@pytest.mark.parametrize("clock_is_ahead_by", [-3600.0, 0.0, 3600.0])
+def test_silence_is_the_age_of_the_status_whatever_the_clock_of_its_host_says(
+    tmp_path: Path, clock_is_ahead_by: float, written_ago: float, is_silent: bool
+) -> None:
+    paths = written_run(tmp_path, "a")
+    hold(paths)
+    written = paths.status.stat().st_mtime - written_ago
+    write_json(paths.status, STATUS | {"time": written + clock_is_ahead_by})
+    os.utime(paths.status, (written, written))
+    assert (silence(run_state(paths)) is not None) == is_silent
 
 
 def test_run_whose_new_attempt_has_not_reported_is_starting(tmp_path: Path) -> None:
