@@ -61,7 +61,7 @@ class Foreman:
         """
         with self._signals.caught():
             outcome = self._run_ranks()
-        self._progress.say(summary(self._paths, outcome))
+        self._progress.say(summary(self._paths, outcome, self._progress.standing))
         return outcome
 
     def _run_ranks(self) -> Outcome:

@@ -57,7 +57,7 @@ class SerialForeman:
         """Trains until the end. An exception of training is shown with its traceback and ends the run, as for ranks."""
         with self._signals.caught():
             outcome = self._run_here()
-        self._progress.say(summary(self._paths, outcome))
+        self._progress.say(summary(self._paths, outcome, self._progress.standing))
         return outcome
 
     def _run_here(self) -> Outcome:

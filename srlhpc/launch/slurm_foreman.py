@@ -253,7 +253,7 @@ class SlurmForeman:
             before, outcome = outcome, self._requeue(outcome)
             if outcome != before:
                 self._amend(outcome)
-        self._progress.say(summary(self._paths, outcome))
+        self._progress.say(summary(self._paths, outcome, self._progress.standing))
         return outcome
 
     def _requeue(self, outcome: Outcome) -> Outcome:

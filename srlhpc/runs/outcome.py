@@ -112,14 +112,14 @@ def _write(attempt: AttemptPaths, content: dict[str, Any]) -> None:
         log.warning("%s could not be written: %s", attempt.end, error)
 
 
-def summary(paths: RunPaths, outcome: Outcome) -> str:
-    """What happened, where the run is, and how to go on."""
+def summary(paths: RunPaths, outcome: Outcome, standing: str = "") -> str:
+    """What happened, where the run is, and how to go on; without the line of progress that stands above it already."""
     status = read_json(paths.status) or {}
     reason = f" ({outcome.reason})" if outcome.reason else ""
     message = f": {outcome.message}" if outcome.message else ""
     lines = [f"{outcome.state}{reason}{message}"]
     if status:
-        lines.append(progress_text(status))
+        lines += [progress] if (progress := progress_text(status)) != standing else []
         lines += [f"limit: {status['bottleneck']}"] if status.get("bottleneck") else []
         lines += lag_hints(status)
     lines.append(f"run {paths.name} in {paths.folder}; {last_checkpoint(paths)}")

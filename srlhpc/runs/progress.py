@@ -51,6 +51,11 @@ class ProgressLine:
         else:
             self._write(f"{text}\n")
 
+    @property
+    def standing(self) -> str:
+        """The last line of progress, where it stays and nothing was said after it; else empty."""
+        return "" if self._redraws else self._shown
+
     def say(self, message: str) -> None:
         """Writes a line that stays."""
         self._write(f"\r\x1b[2K{message}\n" if self._redraws and self._shown else f"{message}\n")
