@@ -35,6 +35,17 @@ def free_bytes(folder: Path) -> int | None:
     return facts.f_bavail * facts.f_frsize
 
 
+def leave_room(folder: Path, size: int) -> None:
+    """Looks before something large is written that a run can do without: its last words need the rest.
+
+    Raises:
+        OSError: the disk would count as full afterwards.
+    """
+    free = free_bytes(folder)
+    if free is not None and free - size < ROOM_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def size_text(size: int) -> str:
     """`0 bytes`, `64 KB`, `3.1 MB`, `2.5 GB`."""
     for limit, unit in ((1 << 30, "GB"), (1 << 20, "MB")):

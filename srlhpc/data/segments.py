@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from srlhpc.data.atomic import sync_folder
 from srlhpc.data.forgiving import patiently
+from srlhpc.data.full_disk import leave_room
 from srlhpc.data.layout import Array
 from srlhpc.data.tree import decode_tree, encode_tree
 from srlhpc.errors import UserError
@@ -115,6 +116,7 @@ def append(folder: Path, segment: Segment, run: Run) -> Segment:
     assert run.first == segment.end, "blocks of a file have consecutive numbers"
     pieces = encode_tree({"group": run.group, "sequence": run.sequence, "fields": run.fields})
     count, size = len(run.group), sum(piece.size for piece in pieces)
+    leave_room(folder, size)
     digest = _digest(segment.digest, run.first, count, pieces)
     with open(folder / segment.name, "r+b", buffering=0) as file:
         try:

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from srlhpc.data import full_disk
+from srlhpc.data.full_disk import ROOM_BYTES
 from srlhpc.data.segments import (
     Run,
     Segment,
@@ -82,6 +84,17 @@ def test_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pyt
             append(tmp_path / "replay", segment, run(8, 2))
     assert (tmp_path / "replay" / segment.name).stat().st_size == segment.size
     assert numbers(tmp_path, append(tmp_path / "replay", segment, run(8, 2))) == [5, 6, 7, 8, 9]
+
+
+def test_last_room_of_a_disk_is_left_to_a_runs_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    segment, free = written(tmp_path, 2), ROOM_BYTES
+    monkeypatch.setattr(full_disk, "free_bytes", lambda folder: free)
+    before = (tmp_path / "replay" / segment.name).read_bytes()
+    with pytest.raises(OSError, match="No space left"):
+        append(tmp_path / "replay", segment, run(segment.end, 1))
+    assert (tmp_path / "replay" / segment.name).read_bytes() == before
+    free += 1 << 12
+    assert append(tmp_path / "replay", segment, run(segment.end, 1)).count == 3
 
 
 def test_every_damaged_byte_is_found(tmp_path: Path) -> None:
