@@ -26,11 +26,12 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
     blocks, records, each = shard_blocks(plan, policy), block_records(plan, policy), len(replays)
     shape, windows = window_shape(plan, policy), windows_layout(plan, policy).size_bytes
     beside = "beside its trainer" if replays[0].rank == plan.trainers(policy)[0].rank else "on a rank of its own"
+    beside = beside if each == 1 else f", each {beside}"
     memory = store_bytes(plan, policy) + sent_bytes(plan, policy)
     least, most = (choose(tolerance(plan, replay) for replay in replays) for choose in (min, max))
     updates = spec.samples_per_insert / (drawn_records(plan, policy) * each)
     return [
-        f"replay: {counted(each, 'shard')} {beside}, {blocks * each * records:,} records "
+        f"replay: {counted(each, 'shard')}{'' if each > 1 else ' '}{beside}, {blocks * each * records:,} records "
         f"({counted(blocks, 'block')} a shard), {block_layout(plan, policy).size_bytes / records:,.0f} bytes a record, "
         f"{memory / 1e6:,.1f} MB a shard",
         f"  draws: {draw_of(plan, policy).kind}, windows of {shape.records} records "

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
 from srlhpc.errors import counted
 from srlhpc.plan.lag_advice import lag_plan
 from srlhpc.plan.layouts import block_layout, fragment, request_layout
@@ -9,16 +13,13 @@ from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.plan.replay_text import replay_lines
 from srlhpc.plan.sizes import batch_blocks, block_fragments, memory_bytes, pool_slots
 
+_FOLDED = 4
+"""So many ranks that are alike are told in one line."""
+
 
 def plan_table(plan: Plan) -> str:
     """The plan for people: ranks, groups, blocks, memory, descriptors."""
-    memory = memory_bytes(plan)
-    lines = [f"{'rank':>4}  {'role':24} {'buffers MB':>10}  feeds"]
-    for rank in plan.ranks:
-        size = sum(memory.get(role.label, 0) for role in rank.roles) / 1e6
-        names = " + ".join(role.label for role in rank.roles)
-        lines.append(f"{rank.rank:>4}  {names:24} {size:>10.1f}  {_feeds(plan, rank)}".rstrip())
-    lines.append("")
+    lines = [*_rank_lines(plan), ""]
     for seat in plan.seats:
         block, request = block_layout(plan, seat.policy).size_bytes, request_layout(plan, seat.policy).size_bytes
         lines.append(
@@ -35,6 +36,50 @@ def plan_table(plan: Plan) -> str:
     lines.append(f"descriptors: about {30 + len(plan.ranks)} per rank")
     lines.extend(f"note: {note}" for note in plan.notes)
     return "\n".join(lines)
+
+
+class _Row(NamedTuple):
+    """What is said of a rank beside its number; ranks of which all is alike may share a line."""
+
+    roles: tuple[tuple[str, str | None], ...]
+    size: int
+    feeds: str
+
+
+def _rank_lines(plan: Plan) -> list[str]:
+    memory = memory_bytes(plan)
+    alike: dict[_Row, list[RankPlan]] = {}
+    for rank in plan.ranks:
+        size = sum(memory.get(role.label, 0) for role in rank.roles)
+        row = _Row(tuple((role.name, role.policy) for role in rank.roles), size, _feeds(plan, rank))
+        alike.setdefault(row, []).append(rank)
+    lines = [(part, row) for row, ranks in alike.items() for part in _folded(ranks)]
+    lines.sort(key=lambda line: line[0][0].rank)
+    texts = [(_ranks(part), _names(part), f"{row.size / 1e6:.1f}", row.feeds) for part, row in lines]
+    texts.insert(0, ("rank", "role", "buffer MB each", "feeds"))
+    first, second, third = (max(len(text[column]) for text in texts) for column in range(3))
+    return [
+        f"{ranks:>{first}}  {names:{second}}  {size:>{third}}  {feeds}".rstrip() for ranks, names, size, feeds in texts
+    ]
+
+
+def _folded(ranks: Sequence[RankPlan]) -> list[Sequence[RankPlan]]:
+    """Ranks that are told in one line: all, if there are many at equal distances, else each by itself."""
+    distances = {after.rank - before.rank for before, after in pairwise(ranks)}
+    return [ranks] if len(ranks) >= _FOLDED and len(distances) == 1 else [[rank] for rank in ranks]
+
+
+def _ranks(ranks: Sequence[RankPlan]) -> str:
+    """`3`, `3 … 18`, `3, 5 … 17`."""
+    first, last = ranks[0].rank, ranks[-1].rank
+    if first == last:
+        return str(first)
+    return f"{first} … {last}" if ranks[1].rank == first + 1 else f"{first}, {ranks[1].rank} … {last}"
+
+
+def _names(ranks: Sequence[RankPlan]) -> str:
+    first, last = (" + ".join(role.label for role in rank.roles) for rank in (ranks[0], ranks[-1]))
+    return first if first == last else f"{first} … {last} ({len(ranks)} ranks)"
 
 
 def _feeds(plan: Plan, rank: RankPlan) -> str:

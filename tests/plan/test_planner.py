@@ -302,6 +302,17 @@ def test_table_shows_every_rank_and_whom_it_feeds() -> None:
     assert "batch: 2 blocks a trainer" in table
 
 
+def test_table_tells_many_ranks_that_are_alike_in_one_line() -> None:
+    one = plan_table(planned(actors=actors(ranks=4))).splitlines()[4]
+    assert one.split("  ")[:2] == ["3 … 6", "actor-0 … actor-3 (4 ranks)"]
+    assert one.endswith("trainer-default-0; served by policy_server-0")
+    lines = plan_table(planned(actors=actors(ranks=8), policy_servers={"ranks": 4})).splitlines()
+    assert "2 … 5  policy_server-0 … policy_server-3 (4 ranks)" in lines[3]
+    assert lines[4].startswith("6, 8 … 12  actor-0 … actor-6 (4 ranks)")
+    assert lines[4].endswith("served by policy_server-0, policy_server-1")
+    assert lines[5].startswith("7, 9 … 13  actor-1 … actor-7 (4 ranks)")
+
+
 def test_grants_are_needed_where_the_lag_is_limited() -> None:
     assert not needs_grants(planned(max_policy_lag=None), "default")
     assert needs_grants(planned(), "default")

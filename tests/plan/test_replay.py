@@ -168,10 +168,10 @@ def test_windows_are_drawn_as_the_job_says_or_else_as_its_rule_was_published() -
 
 def test_plan_tells_records_bytes_memory_and_pace() -> None:
     text = plan_table(replayed(replay={"ranks": 2, "start_steps": 300}))
-    assert "replay: 2 shards on a rank of its own, 1,024 records (16 blocks a shard)" in text
+    assert "replay: 2 shards, each on a rank of its own, 1,024 records (16 blocks a shard)" in text
     assert "draws: uniform, windows of 4 records (burn-in 0, trained 4, behind 0) from every 1 record" in text
     assert "pace: 4 records trained for each that came in, which is 0.125 updates for each; from 300 steps on" in text
-    assert "beside its trainer" in plan_table(replayed())
+    assert "replay: 1 shard beside its trainer, " in plan_table(replayed())
     assert "policy lag" not in text
 
 
