@@ -62,6 +62,19 @@ def test_auto_is_no_limit_for_batches_that_are_kept() -> None:
     assert max_policy_lag(planned(batch=", uses: 2, queue: 4"), "default") is None
 
 
+def test_auto_is_no_limit_where_groups_must_not_wait_for_fragments() -> None:
+    policy = "network: {kind: mlp}, algorithm: {kind: ppo, minibatches: 1}, batch: {fragments: 16, fragment_steps: %d}"
+    text = f"""
+environment: {{factory: tests.scripted}}
+policies: {{long: {{{policy % 6}}}, short: {{{policy % 4}}}}}
+agents: [{{match: a, policy: long}}, {{match: b, policy: short}}]
+actors: {{ranks: 2, ring: 2, environments: 4}}
+stop: {{steps: 1000}}
+"""
+    plan = make_plan(load_text(text, "job.yaml"), scripted_spaces({"agent": ("a", "b")}))
+    assert {policy: max_policy_lag(plan, policy) for policy in ("long", "short")} == {"long": None, "short": 1}
+
+
 def test_auto_follows_the_uses_of_a_batch() -> None:
     assert max_policy_lag(planned(batch=", uses: 4"), "default") == 7
 
