@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from srlhpc.data.atomic import read_json, write_json
-from srlhpc.runs.earlier_jobs import cancelled_jobs, close_lost_attempt, ended_before
+from srlhpc.runs.earlier_jobs import cancelled_jobs, close_lost_attempt, ended_attempt, ended_before
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 
 
@@ -52,6 +52,18 @@ def test_jobs_submitted_before_the_end_of_a_run_have_nothing_to_do(attempt: Atte
     assert ended is not None
     assert (ended.state, ended.reason) == ("finished", "steps")
     assert ended_before(run_of(attempt), "19", jobs) is None
+
+
+@pytest.mark.parametrize("clock_is_ahead_by", [-3600.0, 0.0, 3600.0])
+def test_what_a_job_was_submitted_after_does_not_depend_on_the_clock_of_that_host(
+    attempt: AttemptPaths, clock_is_ahead_by: float
+) -> None:
+    run, now = run_of(attempt), 5000.0 + clock_is_ahead_by
+    before = job("18", now - 1.0) | {"after_attempt": ended_attempt(run)}
+    write_json(attempt.end, {"state": "finished", "reason": "steps", "message": "", "time": 5000.0})
+    after = job("19", now + 1.0) | {"after_attempt": ended_attempt(run)}
+    assert ended_before(run, "18", [before, after]) is not None
+    assert ended_before(run, "19", [before, after]) is None
 
 
 @pytest.mark.parametrize("state", ["failed", "interrupted"])
