@@ -66,8 +66,12 @@ def test_cancel_on_a_full_disk_signals_the_foreman(tmp_path: Path, cancel: Cance
     paths = written_run(tmp_path, "mine")
     hold(paths)
     # A shell that starts its jobs in the background has them ignore SIGINT, and `sleep` would inherit that.
-    with subprocess.Popen(["env", "--default-signal=INT", "sleep", "600"]) as foreman:
+    command = ["env", "--default-signal=INT", "sh", "-c", "echo; exec sleep 600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as foreman:
         try:
+            # Until `env` has run, an interrupt would be ignored.
+            assert foreman.stdout is not None
+            assert foreman.stdout.readline()
             identity = ProcessIdentity.of(foreman.pid)
             assert identity is not None
             write_json(paths.lease, (read_json(paths.lease) or {}) | identity.to_json())
