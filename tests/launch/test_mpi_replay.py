@@ -41,11 +41,15 @@ def replayed(stop: dict[str, Any], *, shards: int, trainers: int = 1, kind: str 
     )
 
 
+UPDATES = 600
+"""Half of them were too few for one run in ten: what ranks draw depends on who is faster."""
+
+
 @pytest.mark.parametrize(("shards", "trainers", "kind"), [(0, 2, "inline"), (2, 1, "server"), (2, 2, "trainer")])
 def test_catch_is_learnt_wherever_replay_is_and_its_rate_is_kept(
     shards: int, trainers: int, kind: str, tmp_path: Path
 ) -> None:
-    what = replayed({"updates": 300}, shards=shards, trainers=trainers, kind=kind)
+    what = replayed({"updates": UPDATES}, shards=shards, trainers=trainers, kind=kind)
     paths = make_run(tmp_path, what)
     with ranks(paths, what) as run:
         run.wait()
@@ -54,7 +58,7 @@ def test_catch_is_learnt_wherever_replay_is_and_its_rate_is_kept(
     spec = ExperimentSpec.model_validate(what)
     plan = make_plan(spec, probe_spaces(spec.environment))
     assert trainer["steps_trained"] <= replay["steps_inserted"]
-    assert replay["records_drawn"] >= 300 * 32 * trainers
+    assert replay["records_drawn"] >= UPDATES * 32 * trainers
     # Of what came in before the first draw, what was under way then counts on neither side.
     under_way = 8 * plan.spec.actors.environments * len(plan.groups)
     ahead = replay["records_drawn"] - 8.0 * replay["records_inserted"]
