@@ -61,21 +61,6 @@ def build_coordinator(
     cut_metrics(paths.metrics, progress.steps if restored is not None else 0)
     described = read_json(attempt.attempt) or {}
     reports, commands = wiring.coordinator_ends()
-    parts = {policy: PartReceiver(wiring.part_inbox(plan.trainers(policy)[0])) for policy in plan.trained_policies}
-    keeping = [role for role in plan.named("replay") if is_in_checkpoints(plan, role.policy or "")]
-    shards = {} if plan.serial else {role.label: PartReceiver(wiring.part_inbox(role)) for role in keeping}
-    text = paths.spec.read_text()
-    checkpointing = Checkpointing(
-        checkpoint_folder(paths, spec.checkpoint.keep, spec.checkpoint.keep_best),
-        parts,
-        lambda: progress.to_meta(time.monotonic()) | {"spec": text, "versions": library_versions()},
-        score=lambda: progress.score,
-        roles_state=roles_state,
-        shards=shards,
-        shard_parts=shard_parts,
-        segments=SegmentFolder(paths.replay, [role.label for role in keeping]),
-        in_thread=not plan.serial,
-    )
     return Coordinator(
         attempt.number,
         spec.stop,
@@ -87,7 +72,7 @@ def build_coordinator(
         commands,
         Liveness(_records(plan, now), attempt.exits, attempt.failures, pulses=attempt.pulses),
         progress,
-        checkpointing,
+        _checkpointing(context, progress, roles_state, shard_parts),
         schedule=CheckpointSchedule(
             None if plan.serial else spec.checkpoint.every_seconds,
             time.monotonic(),
@@ -97,6 +82,29 @@ def build_coordinator(
         timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
         warnings=[] if restored is None else _lost_replay(context, restored),
         may_relieve=len(plan.trained_policies) > 1 and spec.trainers.ranks > 1,
+    )
+
+
+def _checkpointing(
+    context: RankContext,
+    progress: Progress,
+    roles_state: Callable[[], dict[str, Any]] | None,
+    shard_parts: Callable[[], Mapping[str, Any]] | None,
+) -> Checkpointing:
+    """Who sends parts of checkpoints, what else goes into them, and where they are written."""
+    plan, wiring, paths, kept = context.plan, context.wiring, context.paths, context.plan.spec.checkpoint
+    keeping = [role for role in plan.named("replay") if is_in_checkpoints(plan, role.policy or "")]
+    text = paths.spec.read_text()
+    return Checkpointing(
+        checkpoint_folder(paths, kept.keep, kept.keep_best),
+        {policy: PartReceiver(wiring.part_inbox(plan.trainers(policy)[0])) for policy in plan.trained_policies},
+        lambda: progress.to_meta(time.monotonic()) | {"spec": text, "versions": library_versions()},
+        score=lambda: progress.score,
+        roles_state=roles_state,
+        shards={} if plan.serial else {role.label: PartReceiver(wiring.part_inbox(role)) for role in keeping},
+        shard_parts=shard_parts,
+        segments=SegmentFolder(paths.replay, [role.label for role in keeping]),
+        in_thread=not plan.serial,
     )
 
 

@@ -66,8 +66,9 @@ def _not_in_arrays(old: AlgorithmSettings, new: AlgorithmSettings, kind: Kind) -
     """Settings of an algorithm that can change without other arrays in the checkpoint."""
     if type(old) is not type(new):
         return ()
+    form = old.form(kind)
     changed = {key: old.model_copy(update={key: getattr(new, key)}) for key in type(new).model_fields if key != "kind"}
-    return tuple(key for key, one in changed.items() if one.form(kind) == old.form(kind))
+    return tuple(key for key, one in changed.items() if one.form(kind) == form)
 
 
 def _differences(
