@@ -31,19 +31,31 @@ def show(file: Path) -> None:
 @command.command("verify")
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 def verify(files: tuple[Path, ...]) -> None:
-    """Say of each of FILES whether it is whole; exit code 2 if one is not."""
-    from srlhpc.data.checkpoint import read_checkpoint
-
+    """Say of each of FILES whether it and the blocks of replay that it names are whole; exit code 2 if one is not."""
     broken = 0
     for file in files:
-        try:
-            read_checkpoint(file)
-            click.echo(f"{file}: whole")
-        except UserError as error:
+        if found := _fault(file):
             broken += 1
-            click.echo(str(error))
+        click.echo(found or f"{file}: whole")
     if broken:
         sys.exit(2)
+
+
+def _fault(file: Path) -> str | None:
+    """What is not whole."""
+    from srlhpc.data.checkpoint import read_checkpoint
+    from srlhpc.runs.paths import RunPaths
+    from srlhpc.runs.replay_checkpoint import verify_files
+
+    try:
+        tree = read_checkpoint(file)
+    except UserError as error:
+        return str(error)
+    try:
+        verify_files(tree, RunPaths(file.absolute().parent.parent).replay)
+    except UserError as error:
+        return f"{file}: the replay that it names is not whole: {error}"
+    return None
 
 
 def lines(tree: Mapping[str, Any], indent: str = "") -> Iterator[str]:

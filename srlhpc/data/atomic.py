@@ -22,7 +22,7 @@ def write_atomically(path: Path, *content: bytes, sync: bool = False) -> None:
         sync: force file and folder to the disk before returning, so that it outlives a loss of power.
 
     Raises:
-        OSError: the disk is full, the folder is gone, and so on; the old file is then untouched.
+        OSError: the disk is full, the folder is gone, and so on; it names `path`, and the old file is then untouched.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}{WRITING}")
     try:
@@ -33,9 +33,12 @@ def write_atomically(path: Path, *content: bytes, sync: bool = False) -> None:
                 os.fsync(file.fileno())
         # Beside the file, so on the same file system: only there is a rename atomic.
         os.replace(aside, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             aside.unlink()
+        if isinstance(error, OSError):
+            # What a write raises names no file, and nobody knows the temporary one.
+            error.filename = os.fspath(path)
         raise
     if sync:
         # The name is in the folder, which has to reach the disk by itself.

@@ -69,8 +69,8 @@ def why_empty(tree: Mapping[str, Any], plan: Plan, policy: str, folder: Path) ->
     return None
 
 
-def check_files(tree: Mapping[str, Any], folder: Path) -> None:
-    """Refuses a checkpoint whose blocks are not whole: an exact resume needs all of it.
+def verify_files(tree: Mapping[str, Any], folder: Path) -> None:
+    """Reads every block that a checkpoint names.
 
     Raises:
         FileSystemLostError: the file system fails for too long.
@@ -78,13 +78,22 @@ def check_files(tree: Mapping[str, Any], folder: Path) -> None:
     """
     for part in tree.get(REPLAY, {}).values():
         for segment in segments_of(part):
-            try:
-                verify(folder, segment)
-            except UserError as error:
-                raise UserError(
-                    f"{error}. A serial run goes on with all of its replay or not at all; `srlhpc fork RUN` starts a "
-                    "run over MPI from this checkpoint, and fills replay anew"
-                ) from None
+            verify(folder, segment)
+
+
+def check_files(tree: Mapping[str, Any], folder: Path) -> None:
+    """Refuses a checkpoint whose blocks are not whole: an exact resume needs all of it.
+
+    Raises:
+        FileSystemLostError, UserError: as `verify_files`.
+    """
+    try:
+        verify_files(tree, folder)
+    except UserError as error:
+        raise UserError(
+            f"{error}. A serial run goes on with all of its replay or not at all; `srlhpc fork RUN` starts a "
+            "run over MPI from this checkpoint, and fills replay anew"
+        ) from None
 
 
 def copy_files(tree: Mapping[str, Any], source: Path, target: Path) -> None:

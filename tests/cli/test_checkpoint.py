@@ -9,6 +9,7 @@ import pytest
 
 from srlhpc.cli.main import run_command_line
 from srlhpc.data.checkpoint import write_checkpoint
+from srlhpc.data.segments import Run, append, begin_segment, segments_to_tree
 
 
 @pytest.fixture
@@ -43,3 +44,22 @@ def test_verify_names_the_broken_file(file: Path, capsys: pytest.CaptureFixture[
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"{file}: whole"
     assert second.startswith(f"{broken}: is truncated")
+
+
+def test_verify_reads_the_blocks_that_a_checkpoint_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    replay = tmp_path / "replay"
+    replay.mkdir()
+    run = Run(0, np.zeros(2, np.int64), np.arange(2), {"reward": np.ones((2, 3), np.float32)})
+    segment = append(replay, begin_segment(replay, "replay-0", 0), run)
+    file = tmp_path / "checkpoints" / "file.h5"
+    file.parent.mkdir()
+    write_checkpoint(file, {"replay": {"replay-0": {"segments": segments_to_tree([segment])}}})
+    assert run_command_line(["checkpoint", "verify", str(file)]) == 0
+
+    (replay / segment.name).unlink()
+    with pytest.raises(SystemExit) as end:
+        run_command_line(["checkpoint", "verify", str(file)])
+    assert end.value.code == 2
+    whole, missing = capsys.readouterr().out.splitlines()
+    assert whole == f"{file}: whole"
+    assert missing == f"{file}: the replay that it names is not whole: {replay / segment.name}: is missing"
