@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,19 @@ def cancel(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     return run
 
 
+def slurm_with(state: str, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Every command line that a Slurm whose job 7 is in that state gets from now on."""
+    asked: list[list[str]] = []
+
+    def slurm(arguments: Sequence[str], *_: object, **__: object) -> SimpleNamespace:
+        asked.append(list(arguments))
+        return SimpleNamespace(stdout=f"7|{state}|9:00|cpu1|N/A\n" if arguments[0] == "squeue" else "")
+
+    for module in ("srlhpc.slurm.jobs", "srlhpc.cli.cancel"):
+        monkeypatch.setattr(f"{module}.run_slurm", slurm)
+    return asked
+
+
 @pytest.mark.parametrize(
     ("state", "wanted"),
     [
@@ -47,19 +61,29 @@ def cancel(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 def test_cancel_on_a_full_disk_reaches_slurm(
     tmp_path: Path, cancel: Cancel, monkeypatch: pytest.MonkeyPatch, state: str, wanted: list[str]
 ) -> None:
-    asked: list[list[str]] = []
-
-    def slurm(arguments: Sequence[str], *_: object, **__: object) -> SimpleNamespace:
-        asked.append(list(arguments))
-        return SimpleNamespace(stdout=f"7|{state}|9:00|cpu1|N/A\n" if arguments[0] == "squeue" else "")
-
-    for module in ("srlhpc.slurm.jobs", "srlhpc.cli.cancel"):
-        monkeypatch.setattr(f"{module}.run_slurm", slurm)
+    asked = slurm_with(state, monkeypatch)
     paths = written_run(tmp_path, "mine")
     write_json(paths.slurm, {"jobs": [{"id": "7", "submitted": 0.0}]})
     code, said = cancel()
     assert (code, wanted in asked) == (0, True)
     assert f"warning: {paths.slurm}: cannot be written: No space left on device" in said
+
+
+def test_cancelled_job_is_marked_in_the_room_of_the_reserve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm_with("PENDING|Priority", monkeypatch)
+    paths = written_run(tmp_path, "mine")
+    write_json(paths.slurm, {"jobs": [{"id": "7", "submitted": 0.0}]})
+    paths.reserve.keep()
+
+    def write(path: Path, content: dict[str, Any]) -> None:
+        if paths.reserve.path.exists():
+            full()
+        write_json(path, content)
+
+    monkeypatch.setattr("srlhpc.cli.cancel.write_json", write)
+    assert run_command_line(["cancel", "mine", "--root", str(tmp_path)]) == 0
+    (job,) = (read_json(paths.slurm) or {})["jobs"]
+    assert "cancelled" in job
 
 
 def test_cancel_on_a_full_disk_signals_the_foreman(tmp_path: Path, cancel: Cancel) -> None:

@@ -48,6 +48,9 @@ def test_few_distant_or_past_crashes_are_no_loop(tmp_path: Path, ends: list[tupl
 def test_long_attempt_ends_a_crash_loop(tmp_path: Path) -> None:
     paths = attempts(tmp_path, ("failed", 0.0), ("failed", 10.0), ("failed", 20.0), None)
     assert crash_loop(paths) is not None
+    # The status of the attempt before says nothing of this one.
+    write_json(paths.status, {**STATUS, "attempt": 3, "time": 3_000.0})
+    assert crash_loop(paths) is not None
     write_json(paths.status, {**STATUS, "attempt": 4, "time": 3_000.0})
     assert crash_loop(paths) is None
 
