@@ -41,8 +41,8 @@ def _check_data(where: str, policy: PolicySpec, needs: Needs) -> None:
     rule = policy.algorithm.kind
     if needs.data == "replay" and policy.replay is None:
         raise UserError(
-            f"{where}.replay: is missing; algorithm {rule} draws from replay: add for example "
-            "{capacity: 100000, samples_per_insert: 8}"
+            f"{where}.replay: is missing; algorithm {rule} draws from replay: add "
+            "{capacity: 100000} for the last 100,000 records, or {} for the last million"
         )
     if needs.data == "stream" and policy.replay is not None:
         raise UserError(

@@ -11,6 +11,7 @@ from srlhpc.plan.replay_sizes import (
     drawn_records,
     least_tolerance,
     replay_spec,
+    samples_per_insert,
     shard_blocks,
     window_blocks,
 )
@@ -91,8 +92,8 @@ def _check_pace(plan: Plan, policy: str) -> None:
         raise UserError(
             f"policies.{policy}.replay.tolerance: is {spec.tolerance:g}; below {least:g} trainers and actors could "
             f"wait for each other for ever (half of {drawn_records(plan, policy)} records that a shard draws for a "
-            f"batch + samples_per_insert {spec.samples_per_insert:g} x {block_records(plan, policy)} records of a "
-            f"block): raise it to {least:g} at least, or leave it out"
+            f"batch + samples_per_insert {samples_per_insert(plan, policy):g} x {block_records(plan, policy)} records "
+            f"of a block): raise it to {least:g} at least, or leave it out"
         )
     steps = plan.spec.stop.steps
     if policy == plan.trained_policies[0] and steps is not None and spec.start_steps >= steps:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from srlhpc.data.blocks import FINAL_STATE
 from srlhpc.plan.layouts import block_layout, fragment, shard_windows, window_shape, windows_layout
 from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.specs.contracts import Needs
 from srlhpc.specs.replay import Draw, PrioritizedDraw, ReplaySpec
 
 WINDOWS_AHEAD = 2
@@ -32,7 +33,17 @@ def replay_spec(plan: Plan, policy: str) -> ReplaySpec:
 def draw_of(plan: Plan, policy: str) -> Draw:
     """How the policy's windows are drawn: as its job says, or else its rule."""
     draw = replay_spec(plan, policy).draw
-    return plan.spec.policies[policy].algorithm.needs(plan.kind_of(policy)).draw if draw is None else draw
+    return _needs(plan, policy).draw if draw is None else draw
+
+
+def samples_per_insert(plan: Plan, policy: str) -> float:
+    """Trained records that are drawn for each that comes in: as the policy's job says, or else its rule."""
+    ratio = replay_spec(plan, policy).samples_per_insert
+    return _needs(plan, policy).samples_per_insert if ratio is None else ratio
+
+
+def _needs(plan: Plan, policy: str) -> Needs:
+    return plan.spec.policies[policy].algorithm.needs(plan.kind_of(policy))
 
 
 def windows_ahead(plan: Plan) -> int:
@@ -66,7 +77,7 @@ def least_tolerance(plan: Plan, policy: str) -> float:
     Why: trainers wait while `drawn + n - s x inserted` is above it, groups while `s x (inserted + b) - drawn` is, for
     n records a draw, b a block, s samples per insert. Both together mean that `n + s x b` is above twice the tolerance.
     """
-    block = replay_spec(plan, policy).samples_per_insert * block_records(plan, policy)
+    block = samples_per_insert(plan, policy) * block_records(plan, policy)
     return (drawn_records(plan, policy) + block) / 2
 
 
@@ -77,7 +88,7 @@ def tolerance(plan: Plan, replay: RolePlan) -> float:
     if spec.tolerance is not None:
         return spec.tolerance
     groups = len(plan.groups_fed(replay))
-    block = spec.samples_per_insert * block_records(plan, policy)
+    block = samples_per_insert(plan, policy) * block_records(plan, policy)
     return block * groups + 2 * drawn_records(plan, policy)
 
 

@@ -12,6 +12,7 @@ from srlhpc.plan.replay_sizes import (
     drawn_records,
     is_in_checkpoints,
     replay_spec,
+    samples_per_insert,
     sent_bytes,
     shard_blocks,
     store_bytes,
@@ -29,7 +30,8 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
     beside = beside if each == 1 else f", each {beside}"
     memory = store_bytes(plan, policy) + sent_bytes(plan, policy)
     least, most = (choose(tolerance(plan, replay) for replay in replays) for choose in (min, max))
-    updates = spec.samples_per_insert / (drawn_records(plan, policy) * each)
+    ratio = samples_per_insert(plan, policy)
+    updates = ratio / (drawn_records(plan, policy) * each)
     return [
         f"replay: {counted(each, 'shard')}{'' if each > 1 else ' '}{beside}, {blocks * each * records:,} records "
         f"({counted(blocks, 'block')} a shard), {block_layout(plan, policy).size_bytes / records:,.0f} bytes a record, "
@@ -38,7 +40,7 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
         f"(burn-in {shape.burn_in_steps}, trained {shape.fragment_steps}, behind {shape.after}) from every "
         f"{counted(shape.stride, 'record')} of {counted(window_blocks(plan, policy), 'block')}; "
         f"{shard_windows(plan, policy)} from each shard for a batch ({windows / 1e6:.2f} MB)",
-        f"  pace: {spec.samples_per_insert:g} records trained for each that came in, which is {updates:.3g} updates "
+        f"  pace: {ratio:g} records trained for each that came in, which is {updates:.3g} updates "
         f"for each; from {spec.start_steps:,} steps on, within {_between(least, most)} records",
         f"  checkpoints: {_checkpoints(plan, policy)}",
     ]

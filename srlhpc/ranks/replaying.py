@@ -18,6 +18,7 @@ from srlhpc.plan.replay_sizes import (
     file_blocks,
     is_in_checkpoints,
     replay_spec,
+    samples_per_insert,
     shard_blocks,
     tolerance,
 )
@@ -51,7 +52,7 @@ def build_replay(context: RankContext, role: RolePlan) -> Replay:
         first_priority=_first_priority(plan, name),
     )
     rate = Rate(
-        samples_per_insert=spec.samples_per_insert,
+        samples_per_insert=samples_per_insert(plan, name),
         tolerance=tolerance(plan, role),
         start_steps=spec.start_steps / shards,
     )

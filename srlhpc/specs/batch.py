@@ -15,7 +15,7 @@ class BatchSpec(Spec):
     fragments: PositiveInt
     """Fragments per trainer; the global batch is this times the policy's trainers."""
     fragment_steps: PositiveInt = 128
-    """Trained steps per fragment."""
+    """Trained steps per fragment; with replay, of a window, and there 1 by default for networks without memory."""
     burn_in_steps: NonNegativeInt = 0
     """Extra leading steps, repeated from the fragment before, that only warm up the recurrent state; never trained."""
     chunk_steps: PositiveInt | None = None

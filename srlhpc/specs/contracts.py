@@ -128,6 +128,8 @@ class Needs:
     `replay` of the policy keeps."""
     draw: Draw = field(default_factory=UniformDraw)
     """How windows of replay are drawn unless the job says so."""
+    samples_per_insert: float = 8.0
+    """Trained records drawn from replay for each that comes in, unless the job says so."""
     after: int = 0
     """Records behind the last trained one that a window of replay holds, such as n - 1 for n-step returns; the
     bootstrap observation comes on top."""

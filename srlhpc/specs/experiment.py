@@ -53,6 +53,17 @@ class PolicySpec(Spec):
     the least at which all actors fill fragments while a batch is trained; 1 where their fragments fit one batch, and no
     limit with batch.queue. null: only backpressure limits the lag, to a few batches that wait in slots."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_fragment_steps(cls, given: object) -> object:
+        """Without memory nothing is learnt of the order of records, so a window of replay has one to train."""
+        if not isinstance(given, dict) or given.get("replay") is None:
+            return given
+        network, batch = given.get("network"), given.get("batch")
+        if not isinstance(batch, dict) or (isinstance(network, dict) and network.get("recurrent")):
+            return given
+        return given | {"batch": {"fragment_steps": 1} | batch}
+
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         if self.batch.burn_in_steps and not self.network.recurrent:

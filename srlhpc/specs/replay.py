@@ -55,13 +55,15 @@ class ReplaySpec(Spec):
     environment, invalid ones included.
     """
 
-    capacity: PositiveInt
-    """Records kept, all replay ranks together; rounded up to whole blocks."""
-    samples_per_insert: PositiveFloat
+    capacity: PositiveInt = 1_000_000
+    """Records kept, all replay ranks together; rounded up to whole blocks. Default: that of DQN (Mnih et al. 2015) and
+    of SAC (Haarnoja et al. 2018, table 1)."""
+    samples_per_insert: PositiveFloat | None = None
     """Trained records drawn for each record that comes in; records of burn-in do not count as drawn. Whoever is ahead
-    of this waits: trainers for windows, actors for their next block."""
+    of this waits: trainers for windows, actors for their next block. null: as the learning rule was published, 8 with
+    dqn and 256 with sac."""
     start_steps: NonNegativeInt = 1000
-    """Environment steps that come in before the first draw, all replay ranks together."""
+    """Environment steps that come in before the first draw, all replay ranks together. Default: that of Acme's DQN."""
     ranks: NonNegativeInt = 0
     """Replay ranks on CPU nodes; a multiple of the policy's trainers. 0: one beside each trainer, on its rank."""
     block_steps: PositiveInt = 32

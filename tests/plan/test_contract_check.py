@@ -45,8 +45,8 @@ RULE = {"kind": "tests.plan.wanting"}
         ),
         (
             {"data": "replay"},
-            "policies.default.replay: is missing; algorithm tests.plan.wanting draws from replay: add for example "
-            "{capacity: 100000, samples_per_insert: 8}",
+            "policies.default.replay: is missing; algorithm tests.plan.wanting draws from replay: add {capacity: "
+            "100000} for the last 100,000 records, or {} for the last million",
         ),
     ],
     ids=["contract", "output", "shape", "head", "silent", "replay"],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from srlhpc.comm.channel import Stream
-from srlhpc.environment import ArraySpec, Discrete, Kind, Spaces
+from srlhpc.environment import ArraySpec, Continuous, Discrete, Kind, Spaces
 from srlhpc.errors import UserError
 from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
 from srlhpc.plan.layouts import block_layout, digest, fragment, shard_windows, window_shape, windows_layout
@@ -22,6 +22,7 @@ from srlhpc.plan.replay_sizes import (
     file_blocks,
     is_in_checkpoints,
     least_tolerance,
+    samples_per_insert,
     sent_bytes,
     shard_blocks,
     store_bytes,
@@ -38,6 +39,7 @@ RULE = {"kind": "tests.plan.wanting", "data": "replay", "feedback": True}
 REPLAY = {"capacity": 1000, "samples_per_insert": 4.0, "block_steps": 8}
 BATCH = {"fragments": 8, "fragment_steps": 4}
 MEMORY = {"kind": "mlp", "hidden": [8], "recurrent": {"kind": "lstm", "size": 4}}
+REACH = Spaces((Kind("agent", ("agent",), {"obs": ArraySpec((2,), "float32")}, Continuous(2)),))
 HUGE = Spaces((Kind("agent", ("agent",), {"obs": ArraySpec((1 << 22,), "float32")}, Discrete(4)),))
 
 
@@ -164,6 +166,23 @@ def test_windows_are_drawn_as_the_job_says_or_else_as_its_rule_was_published() -
     dqn = {"kind": "dqn"}
     assert draw_of(replayed(algorithm=dqn), "default") == PrioritizedDraw()
     assert draw_of(replayed(algorithm=dqn, replay={"draw": {"kind": "uniform"}}), "default") == UniformDraw()
+
+
+def test_a_job_that_sets_nothing_of_replay_gets_what_the_literature_has() -> None:
+    unset = {"capacity": 1_000_000, "samples_per_insert": None, "block_steps": 32}
+    batch = {"fragments": 32}
+    dqn = replayed(algorithm={"kind": "dqn"}, replay=unset, batch=batch)
+    assert samples_per_insert(dqn, "default") == 8.0
+    assert drawn_records(dqn, "default") == 32
+    sac = replayed(REACH, algorithm={"kind": "sac"}, replay=unset, batch=batch)
+    assert samples_per_insert(sac, "default") == 256.0
+    assert samples_per_insert(replayed(), "default") == 4.0
+
+
+def test_a_window_of_replay_is_one_record_unless_a_memory_is_trained() -> None:
+    assert window_shape(replayed(batch={"fragments": 8}), "default").fragment_steps == 1
+    with_memory = replayed(batch={"fragments": 8}, network=MEMORY, replay={"block_steps": 128, "capacity": 4000})
+    assert window_shape(with_memory, "default").fragment_steps == 128
 
 
 def test_plan_tells_records_bytes_memory_and_pace() -> None:

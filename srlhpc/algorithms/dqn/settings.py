@@ -102,6 +102,8 @@ class Settings(AlgorithmSettings):
             gives_feedback=True,
             data="replay",
             draw=PrioritizedDraw(),
+            # A batch of 32 every four steps (Mnih et al. 2015).
+            samples_per_insert=8.0,
             after=self.n_steps - 1,
             first_priorities="srlhpc.algorithms.dqn.priorities:first_priorities" if told else None,
         )

@@ -74,7 +74,8 @@ class Settings(AlgorithmSettings):
                 f"algorithm sac draws continuous actions, but agents of kind '{kind.name}' take "
                 f"{kind.actions.kind.replace('_', '-')} ones; set algorithm.kind to dqn (discrete) or ppo (any)"
             )
-        return Needs(ACTOR_AND_CRITICS, gives_feedback=True, data="replay")
+        # A batch of 256 every step (the paper's table 1).
+        return Needs(ACTOR_AND_CRITICS, gives_feedback=True, data="replay", samples_per_insert=256.0)
 
     def form(self, kind: Kind) -> object:
         # What is trained of the temperature is in the state.
