@@ -19,6 +19,6 @@ WHOLE: dict[str, Any] = {
 SHOWN = [yaml.safe_load(part.partition("```")[0]) for part in PAGE.read_text().split("```yaml\n")[1:]]
 
 
-@pytest.mark.parametrize("policy", SHOWN, ids=["dqn", "ape-x", "r2d2", "qr-dqn"])
+@pytest.mark.parametrize("policy", SHOWN, ids=["least", "dqn", "ape-x", "r2d2", "qr-dqn"])
 def test_policy_of_the_page_of_dqn_is_valid(policy: dict[str, Any]) -> None:
     PolicySpec.model_validate(WHOLE | policy)
