@@ -40,6 +40,6 @@ def test_every_reference_of_the_schema_resolves() -> None:
 
 
 def test_fields_of_the_schema_have_descriptions() -> None:
-    assert resolve(job_schema(), {"$ref": "#/$defs/BatchSpec"})["properties"]["fragment_steps"]["description"] == (
-        "Trained steps per fragment."
+    assert resolve(job_schema(), {"$ref": "#/$defs/BatchSpec"})["properties"]["fragments"]["description"] == (
+        "Fragments per trainer; the global batch is this times the policy's trainers."
     )
