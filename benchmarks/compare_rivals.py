@@ -1,11 +1,12 @@
 """srlhpc beside its rivals on the same work: CPU-seconds of all processes, steps per second, memory.
 
     make bench-rivals
-    python benchmarks/compare_rivals.py pong cartpole --repeat 3 --window 20
+    python benchmarks/compare_rivals.py pong cartpole pong_dqn --repeat 3 --window 20
 
 Each repeat measures everybody once, one after the other, so that a busy machine is busy for all of them. A window
 starts `--warm` seconds after the first trained steps; it begins and ends when a counter of trained steps is seen.
-OpenMP's waiting threads are told to sleep for everybody: spinning multiplies CPU time where cores are shared.
+`pong_dqn` learns from every step eight times, in batches of 32, on a network without a dueling head. OpenMP's waiting
+threads are told to sleep for everybody: spinning multiplies CPU time where cores are shared.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +34,41 @@ from srlhpc.bench.processes import cpu_seconds, pss_bytes, tree
 from srlhpc.bench.runs import STEPS_WITHOUT_END, Measure, measure_runs
 
 HERE = Path(__file__).parent
+JOBS = HERE.parent / "jobs"
+TASKS = ("pong", "cartpole", "pong_dqn")
 WITHOUT_END = ("stop.return_mean=null", f"stop.steps={STEPS_WITHOUT_END}", "stop.hours=null")
-RIVALS = ("sample-factory", "cleanrl")
+PONG_DQN = (
+    *("policies.default.algorithm.head_units=null", "policies.default.algorithm.dueling=false"),
+    *("policies.default.algorithm.double=false", "policies.default.algorithm.n_steps=1"),
+    *("policies.default.algorithm.target_every_updates=250", "policies.default.batch.fragments=32"),
+    *("policies.default.replay.capacity=50000", "policies.default.replay.samples_per_insert=8"),
+    *("policies.default.replay.start_steps=2000", "policies.default.replay.ranks=0"),
+    *("actors.ranks=1", "actors.ring=2", "actors.environments=4", "actors.inference={kind: inline}"),
+    "evaluators.ranks=0",
+)
+"""Small enough for two cores, and with the rivals' settings."""
+UNIFORM = "policies.default.replay.draw={kind: uniform}"
 START_SECONDS = 90.0
 COUNTER = re.compile(r"(?:^steps=|Total num frames: )(\d+)")
 
 
-def rival(name: str, task: str, folder: Path, scratch: Path) -> list[str]:
-    """Command line of a rival."""
-    if name == "cleanrl":
-        return [str(folder / "cleanrl/bin/python"), "single_file_ppo.py", task]
-    return [str(folder / "sample-factory/bin/python"), "sample_factory_run.py", task, str(scratch)]
+def rivals(task: str, folder: Path) -> dict[str, list[str]]:
+    """Command lines of a task's rivals."""
+    if task == "pong_dqn":
+        python = str(folder / "stable-baselines3/bin/python")
+        return {name: [python, f"{name}_dqn.py"] for name in ("stable_baselines3", "single_file")}
+    return {
+        "sample-factory": [str(folder / "sample-factory/bin/python"), "sample_factory_run.py", task],
+        "cleanrl": [str(folder / "cleanrl/bin/python"), "single_file_ppo.py", task],
+    }
+
+
+def ours(task: str) -> list[Case]:
+    """What srlhpc runs of a task."""
+    if task == "pong_dqn":
+        job = JOBS / "pong_dqn.yaml"
+        return [Case("Pong, dqn by priority", job, PONG_DQN), Case("Pong, dqn uniform", job, (*PONG_DQN, UNIFORM))]
+    return [case for case in default_cases() if case.name.lower().startswith(task)]
 
 
 def counts(process: subprocess.Popen[str]) -> Iterator[int]:
@@ -111,13 +137,11 @@ def measure_ours(case: Case, warm: float, window: float) -> dict[str, Any]:
     }
 
 
-def measure_one(name: str, task: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    if name not in RIVALS:
-        case = next(case for case in default_cases() if case.name == name)
-        return measure_ours(case, arguments.warm, arguments.window)
+def measure_alone(command: list[str], warm: float, window: float) -> dict[str, Any]:
+    """A rival in a folder of its own, whose name it gets."""
     scratch = Path(tempfile.mkdtemp(prefix="rival-"))
     try:
-        return measure_rival(rival(name, task, arguments.rivals.resolve(), scratch), arguments.warm, arguments.window)
+        return measure_rival([*command, str(scratch)], warm, window)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -138,7 +162,7 @@ def table(task: str, results: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("tasks", nargs="*", default=["pong", "cartpole"], choices=[[], "pong", "cartpole"])
+    parser.add_argument("tasks", nargs="*", default=[], choices=[[], *TASKS])
     parser.add_argument("--rivals", type=Path, default=Path(".venv-rivals"), help="made by make bench-rivals")
     parser.add_argument("--warm", type=float, default=6.0)
     parser.add_argument("--window", type=float, default=20.0)
@@ -146,12 +170,15 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-    for task in arguments.tasks or ["pong", "cartpole"]:
-        names = [*(case.name for case in default_cases() if case.name.lower().startswith(task)), *RIVALS]
-        results: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for task in arguments.tasks or TASKS:
+        measures = {
+            **{case.name: partial(measure_ours, case) for case in ours(task)},
+            **{name: partial(measure_alone, line) for name, line in rivals(task, arguments.rivals.resolve()).items()},
+        }
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in measures}
         for _ in range(arguments.repeat):
-            for name in names:
-                results[name].append(measure_one(name, task, arguments))
+            for name, measure in measures.items():
+                results[name].append(measure(arguments.warm, arguments.window))
                 print(task, name, json.dumps(results[name][-1]), file=sys.stderr)
         print(json.dumps({task: results}) if arguments.json else "\n".join(table(task, results)), flush=True)
 
