@@ -151,6 +151,11 @@ class BlockStorage:
             slot, distance = int(self._previous[slot]), distance + 1
         return items
 
+    def oldest_versions(self, used: int) -> Indices:
+        """Least version that a record of each of the first `used` slots acted on."""
+        versions: Indices = self._arrays["versions"][:used].min(axis=1)
+        return versions
+
     def remove(self, slot: int) -> None:
         """Forgets the block of a slot, which is the oldest of its group."""
         group, following = int(self._group[slot]), int(self._next[slot])

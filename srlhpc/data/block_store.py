@@ -6,7 +6,7 @@ are drawn, so overlapping windows, burn-in and the records behind the last train
 An item is a window that can be drawn. It begins at any `stride`-th record of a block, in any column. It is drawable as
 soon as all its records are there, or as many as there will be: a block whose number does not follow that of its group's
 last one begins anew, and the block before ends with a cut (data/windows.py). It may cross ends of episodes. One without
-a valid trained record is never drawn. It ends with the block of its first record.
+a valid trained record is never drawn. It ends with the block of its first record, or when that is too old (`expire`).
 
 Burn-in is whole in every window. So the first `burn_in_steps` records of a group's sequence of blocks warm up memory
 and are never trained, as in R2D2 (Kapturowski et al. 2019, section 3), but there this holds for every episode: here the
@@ -39,6 +39,8 @@ or `[R + 1, N, ...]`. Only fields that are asked for are gathered."""
 _BLOCKS_AT_ONCE = 64
 """Blocks whose items are looked at together."""
 _COUNTS = ("inserted_blocks", *CAME_IN)
+_UNUSED = np.iinfo(np.int64).max
+"""Version of a slot that has no block."""
 
 
 class BlockStore:
@@ -70,7 +72,10 @@ class BlockStore:
         self._trained = slice(window.burn_in_steps, window.burn_in_steps + window.fragment_steps)
         self._draws = Draws(draw, slots * self._per_slot, generator)
         self._generations = np.zeros(slots, np.int64)
-        """How often each slot was overwritten."""
+        """How often the windows of each slot went: when it was overwritten, and when they were too old."""
+        self._oldest = np.full(slots, _UNUSED)
+        """Least version that a record of each slot acted on."""
+        self._expired = np.zeros(slots, bool)
         self.inserted_blocks = 0
         self.inserted_records = 0
         """Records of columns that came in, invalid ones included."""
@@ -88,6 +93,11 @@ class BlockStore:
         """Blocks that are kept now."""
         return min(self.inserted_blocks, self.slots)
 
+    @property
+    def expired(self) -> int:
+        """Blocks that are kept and too old to be drawn from."""
+        return int(np.count_nonzero(self._expired))
+
     def add(self, block: Block) -> None:
         """Copies a block in, over the oldest one if there is no room."""
         slot = self.inserted_blocks % self.slots
@@ -96,6 +106,7 @@ class BlockStore:
             self._draws.remove(np.arange(slot * self._per_slot, (slot + 1) * self._per_slot))
             self._generations[slot] += 1
         whole = self._storage.put(slot, block)
+        self._oldest[slot], self._expired[slot] = block.fields["versions"].min(), False
         self.inserted_blocks += 1
         self.inserted_records += block.fields["valid"].size
         self.inserted_valid += int(block.header[BlockHeader.VALID])
@@ -103,7 +114,8 @@ class BlockStore:
         self._offer(whole)
 
     def _offer(self, items: Indices) -> None:
-        """Lets those of the items be drawn that train anything."""
+        """Lets those of the items be drawn that train anything and are not too old."""
+        items = items[~self._expired[items // self._per_slot]]
         valid = self._storage.gather("valid", self._storage.places(items))
         items = items[valid[self._trained].any(axis=0)]
         if items.size:
@@ -113,6 +125,14 @@ class BlockStore:
         if self._first_priority is None or not self._draws.uses_priorities:
             return None
         return self._first_priority(_Windows(self._storage, self._storage.places(items), self._trained.start))
+
+    def expire(self, version: int) -> None:
+        """Draws no more from blocks with a record that acted on an earlier version; they stay until overwritten."""
+        slots = np.flatnonzero((self._oldest < version) & ~self._expired)
+        if slots.size:
+            self._expired[slots] = True
+            self._generations[slots] += 1
+            self._draws.remove((slots[:, None] * self._per_slot + np.arange(self._per_slot)).reshape(-1))
 
     def draw(self, fields: Mapping[str, Array]) -> None:
         """Fills the fields of a message of windows (data/windows.py); something must be drawable."""
@@ -128,7 +148,7 @@ class BlockStore:
         """Replaces the priorities of items that were drawn; of equal items the last counts.
 
         Returns:
-            How many were dropped, because their block was overwritten meanwhile.
+            How many were dropped, because their block was overwritten or became too old meanwhile.
 
         Raises:
             ValueError: a priority is negative or no number.
@@ -154,6 +174,7 @@ class BlockStore:
             "links": self._storage.save_state(used),
             "draws": self._draws.save_state(used * self._per_slot),
             "generations": self._generations.copy(),
+            "expired": self._expired.copy(),
             "window": np.array(self._window, np.int64),
             **{name: getattr(self, name) for name in _COUNTS},
         }
@@ -182,6 +203,10 @@ class BlockStore:
         self._storage.load_state(state["links"])
         self._draws.load_state(state["draws"])
         self._generations[:] = state["generations"]
+        used = min(inserted, self.slots)
+        self._oldest[:used] = self._storage.oldest_versions(used)
+        # Older checkpoints have none.
+        self._expired[:] = state.get("expired", False)
         for name in _COUNTS:
             setattr(self, name, int(state[name]))
 
@@ -211,6 +236,7 @@ class BlockStore:
         if left:
             raise ValueError(f"{counted(left, 'block')} that were kept are missing")
         self._storage.link(deal.group, deal.sequence)
+        self._oldest[: deal.blocks] = self._storage.oldest_versions(deal.blocks)
         self.inserted_blocks = deal.blocks
         for name, count in deal.counts.items():
             setattr(self, name, count)

@@ -29,7 +29,7 @@ def arrangement(plan: Plan) -> str:
     specs = {name: plan.spec.policies[name] for name in plan.trained_policies}
     batches = {name: spec.batch.model_dump(mode="json") for name, spec in specs.items()}
     replays = {
-        name: spec.replay.model_dump(mode="json", exclude={"checkpoint"})
+        name: spec.replay.model_dump(mode="json", exclude={"checkpoint", "max_age"})
         for name, spec in specs.items()
         if spec.replay is not None
     }

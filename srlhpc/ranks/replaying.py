@@ -76,6 +76,7 @@ def build_replay(context: RankContext, role: RolePlan) -> Replay:
         feeders={actor.address for actor, _ in plan.groups_fed(role)},
         block_records=block_records(plan, name),
         draw_records=drawn_records(plan, name),
+        max_age=spec.max_age,
         refills=refills,
     )
 

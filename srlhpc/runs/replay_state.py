@@ -37,6 +37,8 @@ def replay_lines(state: Mapping[str, Any]) -> list[str]:
         f"{counted(int(replay['records_inserted']), 'record')} came in",
         f"{replay['records_drawn']:,.0f} were drawn",
     ]
+    if old := int(replay.get("too_old", 0)):
+        parts.append(f"{counted(old, 'block')} too old (replay.max_age)")
     if late := int(replay["dropped_priorities"]):
         parts.append(f"{late:,} priorities of records that were gone")
     return [f"  {', '.join(parts)}"]

@@ -76,6 +76,8 @@ class ReplaySpec(Spec):
     samples_per_insert times one block of every group, and two batches."""
     draw: Draw | None = None
     """Which windows are drawn: {kind: uniform} or {kind: prioritized}. null: as the learning rule was published."""
+    max_age: PositiveInt | None = None
+    """Updates since the oldest record of a block beyond which nothing is drawn from it any more; null: any."""
     checkpoint: bool = False
     """Whether checkpoints hold what is kept, so that a resumed run need not fill it again; blocks are written to files
     of their own as they come. Serial runs always do that."""

@@ -266,6 +266,56 @@ def probabilities(fields: Mapping[str, Array]) -> dict[int, float]:
     return dict(zip(fields["slot"].tolist(), fields["probability"].tolist(), strict=True))
 
 
+def aged(versions: list[int], window: WindowShape, slots: int = 4) -> tuple[BlockStore, Setup]:
+    """A store with a block of each version, of one column and two records."""
+    setup = Setup(records=2, environments=1, window=window)
+    source = store(setup, slots, PrioritizedDraw(alpha=1.0, uniform_share=0.0))
+    for version, block in zip(versions, blocks(setup, [Given(0, True)] * len(versions)), strict=True):
+        block.fields["versions"][...] = version
+        source.add(block)
+    return source, setup
+
+
+def test_windows_that_are_too_old_are_drawn_no_more_and_their_priorities_are_dropped() -> None:
+    source, setup = aged([3, 5, 7], WindowShape(fragment_steps=1))
+    source.expire(5)
+    assert (source.blocks, source.expired, source.drawable) == (3, 1, 4)
+    assert source.update(np.array([0, 2]), np.zeros(2, np.int64), np.array([9, 3], np.float32)) == 1
+    assert set(probabilities(drawn(source, setup, 64))) == {2, 3, 4, 5}
+    source.expire(6)
+    assert set(probabilities(drawn(source, setup, 64))) == {4, 5}
+
+
+def test_a_window_of_an_old_block_that_becomes_whole_later_is_not_drawn() -> None:
+    source, setup = aged([3], WindowShape(fragment_steps=1, after=1))
+    source.expire(4)
+    assert source.drawable == 0
+    second = list(blocks(setup, [Given(0, True)] * 2))[1]
+    second.fields["versions"][...] = 4
+    source.add(second)
+    assert set(probabilities(drawn(source, setup, 8))) == {2}
+
+
+def test_a_slot_that_is_overwritten_is_young_again() -> None:
+    source, setup = aged([3, 4], WindowShape(fragment_steps=1), slots=2)
+    source.expire(9)
+    third = list(blocks(setup, [Given(0, True)] * 3))[2]
+    third.fields["versions"][...] = 9
+    source.add(third)
+    assert (source.expired, set(probabilities(drawn(source, setup, 8)))) == (1, {0, 1})
+
+
+def test_age_is_part_of_the_state() -> None:
+    source, setup = aged([3, 5, 7], WindowShape(fragment_steps=1))
+    source.expire(5)
+    other = store(setup, 4, PrioritizedDraw(alpha=1.0, uniform_share=0.0))
+    other.load_state(source.save_state(), source.runs(0, 3))
+    for each in (source, other):
+        assert each.expired == 1
+        each.expire(6)
+        assert set(probabilities(drawn(each, setup, 64))) == {4, 5}
+
+
 def test_last_priority_of_an_item_counts() -> None:
     setup = Setup(records=1, environments=2)
     source = filled(setup, 1, 1, PrioritizedDraw(alpha=1.0, uniform_share=0.0))

@@ -39,6 +39,11 @@ def test_store_that_did_not_come_back_says_that_it_fills_again() -> None:
     assert filling_text(status(refills=1.0)) is None
 
 
+def test_blocks_that_are_too_old_are_counted() -> None:
+    assert replay_lines(status(too_old=7))[0].endswith("80,000 were drawn, 7 blocks too old (replay.max_age)")
+    assert "too old" not in replay_lines(status(too_old=0))[0]
+
+
 def test_resume_says_what_becomes_of_replay() -> None:
     section = {"capacity": 1000, "samples_per_insert": 4.0, "start_steps": 5000}
     job = settings(

@@ -45,6 +45,7 @@ class Replay(Role):
         feeders: addresses of the actors whose blocks come here.
         block_records: records of a block.
         draw_records: trained records of a message of windows.
+        max_age: of what is drawn, in updates; None: any.
         refills: whether it begins empty, in a run that had more.
         clock: seconds.
     """
@@ -63,6 +64,7 @@ class Replay(Role):
         feeders: Collection[int],
         block_records: int,
         draw_records: int,
+        max_age: int | None = None,
         refills: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -72,6 +74,7 @@ class Replay(Role):
         self._part, self._refills = part, refills
         self._feeders = set(feeders)
         self._block_records, self._draw_records = block_records, draw_records
+        self._max_age = max_age
         self._credit = 0
         self._sent = 0
         # What was there before this attempt was counted then.
@@ -136,6 +139,8 @@ class Replay(Role):
             if draw.header[DrawHeader.HAS_FEEDBACK]:
                 self._prioritize(draw)
             self._credit += int(draw.header[DrawHeader.CREDIT])
+            if self._max_age is not None:
+                self._store.expire(int(draw.header[DrawHeader.VERSION]) - self._max_age)
             self._draws.release(draw)
             busy = True
         return busy
@@ -209,7 +214,7 @@ class Replay(Role):
         if not rate.is_running:
             return f"waits for blocks: {store.inserted_steps:,} of {rate.start_steps:,.0f} steps came in"
         if not store.drawable:
-            return f"waits for blocks: none of its windows is whole yet ({counted(store.blocks, 'block')})"
+            return f"waits for blocks: {_nothing_drawable(store)}"
         asking = f", and has {counted(self._desk.asking, 'request')} for grants" if self._desk.asking else ""
         if not self._credit:
             return f"waits for its trainer, which has all it wanted{asking}"
@@ -248,6 +253,7 @@ class Replay(Role):
             "drawable": store.drawable,
             "blocks": store.blocks,
             "slots": store.slots,
+            "too_old": store.expired,
             "dropped_priorities": self._dropped_priorities,
             **({} if self._part is None else self._part.counters()),
             **self._time.counters(),
@@ -297,3 +303,10 @@ class Replay(Role):
         self._desk.close()
         if self._part is not None:
             self._part.close()
+
+
+def _nothing_drawable(store: BlockStore) -> str:
+    held = counted(store.blocks, "block")
+    if store.expired:
+        return f"no window is whole and young enough ({held}, {store.expired:,} too old)"
+    return f"none of its windows is whole yet ({held})"

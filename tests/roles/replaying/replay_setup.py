@@ -49,6 +49,7 @@ class Replaying:
         folder: Path | None = None,
         serial: bool = False,
         filled: Callable[[BlockStore], None] = lambda _store: None,
+        max_age: int | None = None,
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         transport = self.transport = InProcessTransport()
@@ -85,6 +86,7 @@ class Replaying:
             feeders=ACTORS,
             block_records=BLOCK,
             draw_records=COLUMNS,
+            max_age=max_age,
             clock=clock,
         )
         self._sequences = [0] * len(ACTORS)
@@ -134,11 +136,12 @@ class Replaying:
             assert self.granted() == [0]
             self.send(0)
 
-    def want(self, credit: int = 1, seen: Message | None = None, priority: float = 1.0) -> None:
+    def want(self, credit: int = 1, seen: Message | None = None, priority: float = 1.0, version: int = 0) -> None:
         """Says that there is room, and gives all windows of `seen` the same priority."""
         message = self.draws.acquire()
         assert message is not None
         message.header[DrawHeader.CREDIT] = credit
+        message.header[DrawHeader.VERSION] = version
         message.header[DrawHeader.HAS_FEEDBACK] = seen is not None
         if seen is not None:
             message.fields[SLOT][:], message.fields[GENERATION][:] = seen.fields[SLOT], seen.fields[GENERATION]

@@ -134,6 +134,20 @@ def test_priorities_of_overwritten_records_are_dropped_and_counted() -> None:
     assert replay.counter("dropped_priorities") == COLUMNS
 
 
+def test_what_is_older_than_it_may_be_is_not_drawn_and_gives_leave_to_act() -> None:
+    replay = Replaying(max_age=10, tolerance=8.0)
+    replay.fill()
+    replay.want(version=10)
+    message = replay.drawn()
+    assert message is not None
+    replay.windows.release(message)
+    replay.want(version=11)
+    assert replay.drawn() is None
+    assert replay.counter("too_old") == 1
+    assert replay.role.waits_for() == "waits for blocks: no window is whole and young enough (1 block, 1 too old)"
+    replay.fill()
+
+
 def test_end_drops_what_comes_and_says_last_when_all_have() -> None:
     replay = Replaying()
     replay.fill()
