@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -112,7 +112,8 @@ class Command:
 
 def write_text(message: Message, content: Report | Command) -> int:
     """Puts a report or command into a message; returns the bytes to send."""
-    text = json.dumps(asdict(content)).encode()
+    # Not `asdict`, which copies everything that is in it: serial runs report after every update.
+    text = json.dumps(vars(content)).encode()
     if len(text) > TEXT_BYTES:
         raise OverflowError(f"{type(content).__name__} of {len(text)} bytes; at most {TEXT_BYTES} fit")
     message.fields["text"][: len(text)] = np.frombuffer(text, np.uint8)
