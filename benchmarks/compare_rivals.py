@@ -41,12 +41,13 @@ PONG_DQN = (
     *("policies.default.algorithm.head_units=null", "policies.default.algorithm.dueling=false"),
     *("policies.default.algorithm.double=false", "policies.default.algorithm.n_steps=1"),
     *("policies.default.algorithm.target_every_updates=250", "policies.default.batch.fragments=32"),
+    "policies.default.algorithm.exploration={kind: epsilon, value: 0.05}",
     *("policies.default.replay.capacity=50000", "policies.default.replay.samples_per_insert=8"),
     *("policies.default.replay.start_steps=2000", "policies.default.replay.ranks=0"),
     *("actors.ranks=1", "actors.ring=2", "actors.environments=4", "actors.inference={kind: inline}"),
     "evaluators.ranks=0",
 )
-"""Small enough for two cores, and with the rivals' settings."""
+"""Small enough for two cores, and with the rivals' settings; but eight games at once, where theirs is one."""
 UNIFORM = "policies.default.replay.draw={kind: uniform}"
 START_SECONDS = 90.0
 COUNTER = re.compile(r"(?:^steps=|Total num frames: )(\d+)")
@@ -138,7 +139,7 @@ def measure_ours(case: Case, warm: float, window: float) -> dict[str, Any]:
 
 
 def measure_alone(command: list[str], warm: float, window: float) -> dict[str, Any]:
-    """A rival in a folder of its own, whose name it gets."""
+    """A rival; its last argument is a folder that is removed afterwards."""
     scratch = Path(tempfile.mkdtemp(prefix="rival-"))
     try:
         return measure_rival([*command, str(scratch)], warm, window)

@@ -12,7 +12,7 @@ from pong import Pong
 from torch import nn
 
 CAPACITY, START, BATCH, EVERY, GAMMA, TARGET_EVERY, LEARNING_RATE = 50_000, 2_000, 32, 4, 0.99, 250, 1e-4
-EXPLORED, LAST_EPSILON = 100_000, 0.05
+EPSILON = 0.05
 
 
 def network(actions: int) -> nn.Sequential:
@@ -39,8 +39,7 @@ def main() -> None:
     observation, _ = game.reset()
     step = updates = 0
     while True:
-        epsilon = max(LAST_EPSILON, 1.0 - (1.0 - LAST_EPSILON) * step / EXPLORED)
-        if random.random() < epsilon:
+        if random.random() < EPSILON:
             action = int(random.integers(actions))
         else:
             with torch.no_grad():

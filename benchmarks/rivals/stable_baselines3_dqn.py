@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pong import Pong
-from single_file_dqn import BATCH, CAPACITY, EVERY, EXPLORED, GAMMA, LAST_EPSILON, LEARNING_RATE, START, TARGET_EVERY
+from single_file_dqn import BATCH, CAPACITY, EPSILON, EVERY, GAMMA, LEARNING_RATE, START, TARGET_EVERY
 from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -29,8 +29,8 @@ def main() -> None:
         train_freq=EVERY,
         gradient_steps=1,
         target_update_interval=TARGET_EVERY * EVERY,
-        exploration_fraction=EXPLORED / STEPS,
-        exploration_final_eps=LAST_EPSILON,
+        exploration_initial_eps=EPSILON,
+        exploration_final_eps=EPSILON,
         seed=1,
         device="cpu",
     )

@@ -35,8 +35,8 @@ _WINDOW = WindowShape(fragment_steps=1)
 _GATHER = "bare numpy gather"
 _DRAWS: Mapping[str, Draw] = {"uniform": UniformDraw(), "prioritized": PrioritizedDraw()}
 _PLACES = 1024
-"""Random choices of records that the bare gather goes through in turn: as many as reach all of them, so that caches
-help it no more than the store."""
+"""Random choices of records that the bare gather goes through in turn: so many that they reach most of a store of
+256 MB, and caches help it no more than the store."""
 
 
 def measure_replay(sizes: Sequence[int], *, windows: int, megabytes: int, seconds: float, repeats: int) -> list[Row]:

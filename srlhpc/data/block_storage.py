@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, NEW_STACKS, STATE, BlockHeader
 from srlhpc.data.layout import Array, Axis, Layout
-from srlhpc.data.pages import zeros
 from srlhpc.data.segments import Run
 from srlhpc.data.stack_storage import StackStorage
 from srlhpc.data.stacks import own_frames
@@ -101,7 +100,7 @@ class BlockStorage:
                 of_columns = "seen" if item.shape[0] > self._records else "of_column"
                 self._indices[item.name] = attrgetter(of_columns if Axis.AGENT in item.axes else "of_group")
             # Of beginnings the distance to the last one is kept.
-            self._arrays[item.name] = array = zeros(shape, "uint8" if item.name == NEW_STACKS else item.dtype)
+            self._arrays[item.name] = array = np.zeros(shape, "uint8" if item.name == NEW_STACKS else item.dtype)
             self._flat[item.name] = array.reshape(-1, *shape[axes:])
         self.names = (*(name for name in self._arrays if name != NEW_STACKS), CUT)
         """Every field that `gather` knows."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srlhpc.data.pages import zeros
 from srlhpc.environment import Stack
 
 Array = NDArray[Any]
@@ -92,7 +91,7 @@ class Layout:
     def allocate(self) -> NDArray[np.uint8]:
         """A zeroed buffer for one message, on a 64-byte border."""
         # numpy's own border is smaller; 64 bytes more always have one of 64 among them.
-        raw = zeros((self.size_bytes + ALIGNMENT_BYTES,), np.uint8)
+        raw = np.zeros(self.size_bytes + ALIGNMENT_BYTES, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT_BYTES
         return raw[start : start + self.size_bytes]
 

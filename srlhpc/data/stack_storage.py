@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.data.layout import Array, Field
-from srlhpc.data.pages import zeros
 
 Indices = NDArray[np.int64]
 
@@ -28,7 +27,7 @@ class StackStorage:
         self._seen = (field.shape[0] - field.stack.frames + 1) * self._columns
         """Stacks of one block: (T + 1) x C."""
         frames = slots * field.shape[0] * self._columns
-        self._flat: Array = zeros((frames + 1, *entry), field.dtype)
+        self._flat: Array = np.zeros((frames + 1, *entry), field.dtype)
         """All frames, and behind them one of zeros."""
         self._zeros = frames
         self.frames: Array = self._flat[:frames].reshape(slots, *field.shape)
