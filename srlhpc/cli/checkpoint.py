@@ -31,31 +31,43 @@ def show(file: Path) -> None:
 @command.command("verify")
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 def verify(files: tuple[Path, ...]) -> None:
-    """Say of each of FILES whether it and the blocks of replay that it names are whole; exit code 2 if one is not."""
+    """Say of each of FILES whether it is whole; exit code 2 if one is not.
+
+    A file in its run's folder is whole only with the blocks of replay that it names.
+    """
     broken = 0
     for file in files:
-        if found := _fault(file):
+        try:
+            click.echo(f"{file}: {_verified(file)}")
+        except UserError as error:
             broken += 1
-        click.echo(found or f"{file}: whole")
+            click.echo(str(error))
     if broken:
         sys.exit(2)
 
 
-def _fault(file: Path) -> str | None:
-    """What is not whole."""
+def _verified(file: Path) -> str:
+    """What is whole.
+
+    Raises:
+        UserError: what is not.
+    """
     from srlhpc.data.checkpoint import read_checkpoint
+    from srlhpc.data.segment_folder import named_files
     from srlhpc.runs.paths import RunPaths
     from srlhpc.runs.replay_checkpoint import verify_files
 
+    tree = read_checkpoint(file)
+    if not named_files(tree):
+        return "whole"
+    paths = RunPaths(file.absolute().parent.parent)
+    if file.absolute().parent != paths.checkpoints or not paths.run.exists():
+        return "whole; it names blocks of replay, which lie in its run's folder and were not looked at"
     try:
-        tree = read_checkpoint(file)
+        verify_files(tree, paths.replay)
     except UserError as error:
-        return str(error)
-    try:
-        verify_files(tree, RunPaths(file.absolute().parent.parent).replay)
-    except UserError as error:
-        return f"{file}: the replay that it names is not whole: {error}"
-    return None
+        raise UserError(f"{file}: the replay that it names is not whole: {error}") from None
+    return "whole, with the replay that it names"
 
 
 def lines(tree: Mapping[str, Any], indent: str = "") -> Iterator[str]:

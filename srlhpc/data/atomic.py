@@ -22,7 +22,8 @@ def write_atomically(path: Path, *content: bytes, sync: bool = False) -> None:
         sync: force file and folder to the disk before returning, so that it outlives a loss of power.
 
     Raises:
-        OSError: the disk is full, the folder is gone, and so on; it names `path`, and the old file is then untouched.
+        OSError: the disk is full, the folder is gone, and so on; it names `path`. The old file is then untouched, but
+            where only the new name could not be forced to the disk.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}{WRITING}")
     try:
@@ -33,16 +34,16 @@ def write_atomically(path: Path, *content: bytes, sync: bool = False) -> None:
                 os.fsync(file.fileno())
         # Beside the file, so on the same file system: only there is a rename atomic.
         os.replace(aside, path)
+        if sync:
+            # The name is in the folder, which has to reach the disk by itself.
+            sync_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             aside.unlink()
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.errno is not None:
             # What a write raises names no file, and nobody knows the temporary one.
-            error.filename = os.fspath(path)
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
-    if sync:
-        # The name is in the folder, which has to reach the disk by itself.
-        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from srlhpc.cli.main import run_command_line
 from srlhpc.data.checkpoint import write_checkpoint
 from srlhpc.data.segments import Run, append, begin_segment, segments_to_tree
+from tests.launch.written_runs import written_run
 
 
 @pytest.fixture
@@ -47,19 +49,23 @@ def test_verify_names_the_broken_file(file: Path, capsys: pytest.CaptureFixture[
 
 
 def test_verify_reads_the_blocks_that_a_checkpoint_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    replay = tmp_path / "replay"
-    replay.mkdir()
-    run = Run(0, np.zeros(2, np.int64), np.arange(2), {"reward": np.ones((2, 3), np.float32)})
-    segment = append(replay, begin_segment(replay, "replay-0", 0), run)
-    file = tmp_path / "checkpoints" / "file.h5"
-    file.parent.mkdir()
+    run = written_run(tmp_path, "mine")
+    run.replay.mkdir()
+    blocks = Run(0, np.zeros(2, np.int64), np.arange(2), {"reward": np.ones((2, 3), np.float32)})
+    segment = append(run.replay, begin_segment(run.replay, "replay-0", 0), blocks)
+    file = run.checkpoints / "file.h5"
+    file.parent.mkdir(exist_ok=True)
     write_checkpoint(file, {"replay": {"replay-0": {"segments": segments_to_tree([segment])}}})
-    assert run_command_line(["checkpoint", "verify", str(file)]) == 0
+    copy = Path(shutil.copy(file, tmp_path))
+    assert run_command_line(["checkpoint", "verify", str(file), str(copy)]) == 0
+    whole, elsewhere = capsys.readouterr().out.splitlines()
+    assert whole == f"{file}: whole, with the replay that it names"
+    assert elsewhere.startswith(f"{copy}: whole; it names blocks of replay, which lie in its run's folder")
 
-    (replay / segment.name).unlink()
+    damaged = bytearray((run.replay / segment.name).read_bytes())
+    damaged[-1] ^= 1
+    (run.replay / segment.name).write_bytes(damaged)
     with pytest.raises(SystemExit) as end:
         run_command_line(["checkpoint", "verify", str(file)])
     assert end.value.code == 2
-    whole, missing = capsys.readouterr().out.splitlines()
-    assert whole == f"{file}: whole"
-    assert missing == f"{file}: the replay that it names is not whole: {replay / segment.name}: is missing"
+    assert f"{file}: the replay that it names is not whole: {run.replay / segment.name}: " in capsys.readouterr().out

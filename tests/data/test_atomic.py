@@ -35,3 +35,9 @@ def test_a_folder_that_is_gone_is_told_by_the_name_of_the_file(tmp_path: Path) -
     with pytest.raises(FileNotFoundError) as failed:
         write_atomically(tmp_path / "gone" / "file", b"")
     assert failed.value.filename == str(tmp_path / "gone" / "file")
+
+
+def test_a_name_that_is_a_folder_is_told_without_the_temporary_file(tmp_path: Path) -> None:
+    (tmp_path / "taken" / "by").mkdir(parents=True)
+    with pytest.raises(OSError, match=f"'{tmp_path / 'taken'}'$"):
+        write_atomically(tmp_path / "taken", b"")
