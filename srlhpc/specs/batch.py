@@ -15,7 +15,8 @@ class BatchSpec(Spec):
     fragments: PositiveInt
     """Fragments per trainer; the global batch is this times the policy's trainers."""
     fragment_steps: PositiveInt = 128
-    """Trained steps per fragment; with replay, of a window, and there 1 by default for networks without memory."""
+    """Trained steps per fragment. With replay it is those of a window, by default 1, or with memory as many as a block
+    has (replay.block_steps)."""
     burn_in_steps: NonNegativeInt = 0
     """Extra leading steps, repeated from the fragment before, that only warm up the recurrent state; never trained."""
     chunk_steps: PositiveInt | None = None

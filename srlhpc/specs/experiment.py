@@ -53,19 +53,9 @@ class PolicySpec(Spec):
     the least at which all actors fill fragments while a batch is trained; 1 where their fragments fit one batch, and no
     limit with batch.queue. null: only backpressure limits the lag, to a few batches that wait in slots."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_fragment_steps(cls, given: object) -> object:
-        """Without memory nothing is learnt of the order of records, so a window of replay has one to train."""
-        if not isinstance(given, dict) or given.get("replay") is None:
-            return given
-        network, batch = given.get("network"), given.get("batch")
-        if not isinstance(batch, dict) or (isinstance(network, dict) and network.get("recurrent")):
-            return given
-        return given | {"batch": {"fragment_steps": 1} | batch}
-
     @model_validator(mode="after")
     def _check_together(self) -> Self:
+        self._fill_fragment_steps()
         if self.batch.burn_in_steps and not self.network.recurrent:
             raise refusal(
                 f"is {self.batch.burn_in_steps} but network.recurrent is null; burn-in warms up a recurrent state: "
@@ -89,6 +79,14 @@ class PolicySpec(Spec):
             )
         self.algorithm.check(self.batch, self.network)
         return self
+
+    def _fill_fragment_steps(self) -> None:
+        """Without memory nothing is learnt of the order of records, so a window of replay has one to train."""
+        if self.replay is None or "fragment_steps" in self.batch.model_fields_set:
+            return
+        steps = self.replay.block_steps if self.network.state_arrays() else 1
+        # Nobody else has this model yet.
+        self.__dict__["batch"] = self.batch.model_copy(update={"fragment_steps": steps})
 
     def _check_replay(self, replay: ReplaySpec) -> None:
         replay.check(self.batch, self.network.recurrent is not None)
