@@ -41,6 +41,8 @@ _BLOCKS_AT_ONCE = 64
 _COUNTS = ("inserted_blocks", *CAME_IN)
 _UNUSED = np.iinfo(np.int64).max
 """Version of a slot that has no block."""
+_ANY = int(np.iinfo(np.int64).min)
+"""Version that no block is older than."""
 
 
 class BlockStore:
@@ -53,6 +55,7 @@ class BlockStore:
         draw: how windows are drawn.
         generator: source of all randomness; its state is saved with the store's.
         first_priority: priority of an item that becomes drawable; None: the greatest so far.
+        max_age: updates since the oldest record of a block beyond which its windows are drawn no more; None: any.
     """
 
     def __init__(
@@ -64,8 +67,9 @@ class BlockStore:
         draw: Draw,
         generator: np.random.Generator,
         first_priority: FirstPriority | None,
+        max_age: int | None = None,
     ) -> None:
-        self.slots, self._first_priority = slots, first_priority
+        self.slots, self._first_priority, self._max_age = slots, first_priority, max_age
         self._storage = BlockStorage(block, window, slots)
         self._per_slot = self._storage.per_slot
         self._window = (window.burn_in_steps, window.fragment_steps, window.after, window.stride)
@@ -75,7 +79,8 @@ class BlockStore:
         """How often the windows of each slot went: when it was overwritten, and when they were too old."""
         self._oldest = np.full(slots, _UNUSED)
         """Least version that a record of each slot acted on."""
-        self._expired = np.zeros(slots, bool)
+        self._drawn_from = _ANY
+        """Least version that a block is drawn from."""
         self.inserted_blocks = 0
         self.inserted_records = 0
         """Records of columns that came in, invalid ones included."""
@@ -96,7 +101,7 @@ class BlockStore:
     @property
     def expired(self) -> int:
         """Blocks that are kept and too old to be drawn from."""
-        return int(np.count_nonzero(self._expired))
+        return int(np.count_nonzero(self._oldest < self._drawn_from))
 
     def add(self, block: Block) -> None:
         """Copies a block in, over the oldest one if there is no room."""
@@ -106,7 +111,7 @@ class BlockStore:
             self._draws.remove(np.arange(slot * self._per_slot, (slot + 1) * self._per_slot))
             self._generations[slot] += 1
         whole = self._storage.put(slot, block)
-        self._oldest[slot], self._expired[slot] = block.fields["versions"].min(), False
+        self._oldest[slot] = block.fields["versions"].min()
         self.inserted_blocks += 1
         self.inserted_records += block.fields["valid"].size
         self.inserted_valid += int(block.header[BlockHeader.VALID])
@@ -115,7 +120,7 @@ class BlockStore:
 
     def _offer(self, items: Indices) -> None:
         """Lets those of the items be drawn that train anything and are not too old."""
-        items = items[~self._expired[items // self._per_slot]]
+        items = items[self._oldest[items // self._per_slot] >= self._drawn_from]
         valid = self._storage.gather("valid", self._storage.places(items))
         items = items[valid[self._trained].any(axis=0)]
         if items.size:
@@ -127,10 +132,12 @@ class BlockStore:
         return self._first_priority(_Windows(self._storage, self._storage.places(items), self._trained.start))
 
     def expire(self, version: int) -> None:
-        """Draws no more from blocks with a record that acted on an earlier version; they stay until overwritten."""
-        slots = np.flatnonzero((self._oldest < version) & ~self._expired)
+        """Takes in the trainer's version: from blocks that are too old for it nothing is drawn; they stay for now."""
+        if self._max_age is None or version - self._max_age <= self._drawn_from:
+            return
+        before, self._drawn_from = self._drawn_from, version - self._max_age
+        slots = np.flatnonzero((self._oldest >= before) & (self._oldest < self._drawn_from))
         if slots.size:
-            self._expired[slots] = True
             self._generations[slots] += 1
             self._draws.remove((slots[:, None] * self._per_slot + np.arange(self._per_slot)).reshape(-1))
 
@@ -174,15 +181,16 @@ class BlockStore:
             "links": self._storage.save_state(used),
             "draws": self._draws.save_state(used * self._per_slot),
             "generations": self._generations.copy(),
-            "expired": self._expired.copy(),
+            **({} if self._max_age is None else {"max_age": self._max_age, "drawn_from": self._drawn_from}),
             "window": np.array(self._window, np.int64),
             **{name: getattr(self, name) for name in _COUNTS},
         }
 
     def fits(self, state: Mapping[str, Any]) -> bool:
         """Whether `load_state` can take that state back: slots, windows and draws are the same."""
-        slots, window = len(state["generations"]), tuple(state["window"])
-        return slots == self.slots and window == self._window and self._draws.fits(state["draws"])
+        slots, window, age = len(state["generations"]), tuple(state["window"]), state.get("max_age")
+        same = slots == self.slots and window == self._window and age == self._max_age
+        return same and self._draws.fits(state["draws"])
 
     def load_state(self, state: Mapping[str, Any], runs: Iterable[Run]) -> None:
         """Takes back what `save_state` gave and `fits`, bit for bit.
@@ -205,8 +213,7 @@ class BlockStore:
         self._generations[:] = state["generations"]
         used = min(inserted, self.slots)
         self._oldest[:used] = self._storage.oldest_versions(used)
-        # Older checkpoints have none.
-        self._expired[:] = state.get("expired", False)
+        self._drawn_from = int(state.get("drawn_from", _ANY))
         for name in _COUNTS:
             setattr(self, name, int(state[name]))
 
@@ -237,6 +244,8 @@ class BlockStore:
             raise ValueError(f"{counted(left, 'block')} that were kept are missing")
         self._storage.link(deal.group, deal.sequence)
         self._oldest[: deal.blocks] = self._storage.oldest_versions(deal.blocks)
+        if all(state.get("max_age") == self._max_age for state in deal.states):
+            self._drawn_from = max((int(state.get("drawn_from", _ANY)) for state in deal.states), default=_ANY)
         self.inserted_blocks = deal.blocks
         for name, count in deal.counts.items():
             setattr(self, name, count)
@@ -263,6 +272,7 @@ class BlockStore:
         if shares is not None:
             known, share, greatest = shares
             old, items = items[known[items]], items[~known[items]]
+            old = old[self._oldest[old // self._per_slot] >= self._drawn_from]
             self._draws.add_known(old, share[old], greatest)
         self._offer(items)
 

@@ -10,7 +10,7 @@ Letters: R records of a window, N windows of a message.
 | fields of records (data/blocks.py) | `[R, N, ...]`, with a bootstrap `[R + 1, N, ...]`; `versions` too; stacks whole |
 | `cut` | `[R, N]` bool |
 | `state.NAME` | `[N, ...]`, before record 0; only with memory |
-| `slot`, `generation` | `[N]` int64: which item of the store it is, and how often its place was filled before |
+| `slot`, `generation` | `[N]` int64: which item of the store it is, and how often windows of its place went before |
 | `probability` | `[N]` float64: with which it was drawn from this store |
 
 `cut` is true at a record that nothing follows in the store: sums and traces stop there and bootstrap from the next

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.layouts import fragment, window_shape
 from srlhpc.plan.plan import Plan
@@ -13,6 +15,7 @@ from srlhpc.plan.replay_sizes import (
     replay_spec,
     samples_per_insert,
     shard_blocks,
+    updates_of_a_block,
     window_blocks,
 )
 from srlhpc.specs.replay import PrioritizedDraw
@@ -94,6 +97,13 @@ def _check_pace(plan: Plan, policy: str) -> None:
             f"wait for each other for ever (half of {drawn_records(plan, policy)} records that a shard draws for a "
             f"batch + samples_per_insert {samples_per_insert(plan, policy):g} x {block_records(plan, policy)} records "
             f"of a block): raise it to {least:g} at least, or leave it out"
+        )
+    filling = math.ceil(updates_of_a_block(plan, policy))
+    if spec.max_age is not None and spec.max_age < filling:
+        raise UserError(
+            f"policies.{policy}.replay.max_age: is {spec.max_age}, but blocks take {counted(filling, 'update')} to be "
+            f"filled ({counted(len(plan.groups), 'group')}, {block_records(plan, policy)} records of a block), and are "
+            f"too old when they come: raise it to {filling} at least, or lower replay.block_steps"
         )
     steps = plan.spec.stop.steps
     if policy == plan.trained_policies[0] and steps is not None and spec.start_steps >= steps:

@@ -71,6 +71,13 @@ def drawn_records(plan: Plan, policy: str) -> int:
     return shard_windows(plan, policy) * plan.spec.policies[policy].batch.fragment_steps
 
 
+def updates_of_a_block(plan: Plan, policy: str) -> float:
+    """Updates in the time in which every group fills a block: so old is a block's first record when it comes."""
+    records = block_records(plan, policy) * len(plan.groups)
+    trained = drawn_records(plan, policy) * len(plan.replays(policy))
+    return samples_per_insert(plan, policy) * records / trained
+
+
 def least_tolerance(plan: Plan, policy: str) -> float:
     """The tolerance below which both sides could wait for each other.
 

@@ -39,7 +39,8 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
         f"  draws: {draw_of(plan, policy).kind}, windows of {shape.records} records "
         f"(burn-in {shape.burn_in_steps}, trained {shape.fragment_steps}, behind {shape.after}) from every "
         f"{counted(shape.stride, 'record')} of {counted(window_blocks(plan, policy), 'block')}; "
-        f"{shard_windows(plan, policy)} from each shard for a batch ({windows / 1e6:.2f} MB)",
+        f"{shard_windows(plan, policy)} from each shard for a batch ({windows / 1e6:.2f} MB)"
+        + (f", of at most {counted(spec.max_age, 'update')} ago" if spec.max_age is not None else ""),
         f"  pace: {ratio:g} records trained for each that came in, which is {updates:.3g} updates "
         f"for each; from {spec.start_steps:,} steps on, within {_between(least, most)} records",
         f"  checkpoints: {_checkpoints(plan, policy)}",

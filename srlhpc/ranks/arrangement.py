@@ -10,6 +10,7 @@ from typing import Any
 from srlhpc.data.segment_folder import REPLAY
 from srlhpc.plan.layouts import block_layout, request_layout
 from srlhpc.plan.plan import Plan
+from srlhpc.specs.replay import ReplaySpec
 
 ARRANGEMENT = "arrangement"
 """Says which plans the state fits."""
@@ -28,13 +29,15 @@ def arrangement(plan: Plan) -> str:
     """Equal where the states of all roles and links fit: environments, roles, groups, layouts and batches."""
     specs = {name: plan.spec.policies[name] for name in plan.trained_policies}
     batches = {name: spec.batch.model_dump(mode="json") for name, spec in specs.items()}
-    replays = {
-        name: spec.replay.model_dump(mode="json", exclude={"checkpoint", "max_age"})
-        for name, spec in specs.items()
-        if spec.replay is not None
-    }
+    replays = {name: _replay(spec.replay) for name, spec in specs.items() if spec.replay is not None}
     # Nothing stands for no replay, so that checkpoints from before there was any still fit.
     return _digest([environments_digest(plan), batches, *([replays] if replays else [])])
+
+
+def _replay(spec: ReplaySpec) -> dict[str, Any]:
+    shown: dict[str, Any] = spec.model_dump(mode="json", exclude={"checkpoint"})
+    # Checkpoints of before there was a limit still fit where there is none.
+    return {key: value for key, value in shown.items() if key != "max_age" or value is not None}
 
 
 def environments_digest(plan: Plan) -> str:

@@ -50,6 +50,7 @@ def build_replay(context: RankContext, role: RolePlan) -> Replay:
         draw=draw_of(plan, name),
         generator=np.random.default_rng(seed),
         first_priority=_first_priority(plan, name),
+        max_age=spec.max_age,
     )
     rate = Rate(
         samples_per_insert=samples_per_insert(plan, name),
@@ -76,7 +77,6 @@ def build_replay(context: RankContext, role: RolePlan) -> Replay:
         feeders={actor.address for actor, _ in plan.groups_fed(role)},
         block_records=block_records(plan, name),
         draw_records=drawn_records(plan, name),
-        max_age=spec.max_age,
         refills=refills,
     )
 

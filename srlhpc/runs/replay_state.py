@@ -40,7 +40,7 @@ def replay_lines(state: Mapping[str, Any]) -> list[str]:
     if old := int(replay.get("too_old", 0)):
         parts.append(f"{counted(old, 'block')} too old (replay.max_age)")
     if late := int(replay["dropped_priorities"]):
-        parts.append(f"{late:,} priorities of records that were gone")
+        parts.append(f"{late:,} priorities of records that were gone or too old")
     return [f"  {', '.join(parts)}"]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from srlhpc.comm.channel import Message
 from srlhpc.data.block_store import BlockStore, FirstPriority
 from srlhpc.data.checkpoint import read_checkpoint, write_checkpoint
+from srlhpc.data.dealing import deal
 from srlhpc.data.layout import Array
 from srlhpc.data.segments import Run
 from srlhpc.data.tree import decode_tree, encode_tree
@@ -55,6 +56,7 @@ def store(
     draw: Draw | None = None,
     generator: Any = None,
     first_priority: FirstPriority | None = None,
+    max_age: int | None = None,
 ) -> BlockStore:
     return BlockStore(
         setup.block,
@@ -63,6 +65,7 @@ def store(
         draw=draw or UniformDraw(),
         generator=cast("np.random.Generator", generator or np.random.default_rng(0)),
         first_priority=first_priority,
+        max_age=max_age,
     )
 
 
@@ -266,54 +269,92 @@ def probabilities(fields: Mapping[str, Array]) -> dict[int, float]:
     return dict(zip(fields["slot"].tolist(), fields["probability"].tolist(), strict=True))
 
 
-def aged(versions: list[int], window: WindowShape, slots: int = 4) -> tuple[BlockStore, Setup]:
-    """A store with a block of each version, of one column and two records."""
-    setup = Setup(records=2, environments=1, window=window)
-    source = store(setup, slots, PrioritizedDraw(alpha=1.0, uniform_share=0.0))
-    for version, block in zip(versions, blocks(setup, [Given(0, True)] * len(versions)), strict=True):
+OLD = PrioritizedDraw(alpha=1.0, uniform_share=0.0)
+ONE_RECORD = WindowShape(fragment_steps=1)
+
+
+def of_versions(setup: Setup, *versions: int) -> list[Message]:
+    """Blocks of one group that acted on those versions."""
+    made = list(blocks(setup, [Given(0, True)] * len(versions)))
+    for version, block in zip(versions, made, strict=True):
         block.fields["versions"][...] = version
+    return made
+
+
+def aged(*versions: int, window: WindowShape = ONE_RECORD, slots: int = 4) -> tuple[BlockStore, Setup]:
+    """A store with a block of each version, of one column and two records; 10 updates later they are too old."""
+    setup = Setup(records=2, environments=1, window=window)
+    source = store(setup, slots, OLD, max_age=10)
+    for block in of_versions(setup, *versions):
         source.add(block)
     return source, setup
 
 
+def places(source: BlockStore, setup: Setup) -> set[int]:
+    """Items that can be drawn."""
+    return set(probabilities(drawn(source, setup, 64)))
+
+
 def test_windows_that_are_too_old_are_drawn_no_more_and_their_priorities_are_dropped() -> None:
-    source, setup = aged([3, 5, 7], WindowShape(fragment_steps=1))
-    source.expire(5)
+    source, setup = aged(3, 5, 7)
+    source.expire(15)
     assert (source.blocks, source.expired, source.drawable) == (3, 1, 4)
     assert source.update(np.array([0, 2]), np.zeros(2, np.int64), np.array([9, 3], np.float32)) == 1
-    assert set(probabilities(drawn(source, setup, 64))) == {2, 3, 4, 5}
-    source.expire(6)
-    assert set(probabilities(drawn(source, setup, 64))) == {4, 5}
+    assert places(source, setup) == {2, 3, 4, 5}
+    source.expire(16)
+    assert places(source, setup) == {4, 5}
 
 
 def test_a_window_of_an_old_block_that_becomes_whole_later_is_not_drawn() -> None:
-    source, setup = aged([3], WindowShape(fragment_steps=1, after=1))
-    source.expire(4)
+    source, setup = aged(3, window=WindowShape(fragment_steps=1, after=1))
+    source.expire(14)
     assert source.drawable == 0
-    second = list(blocks(setup, [Given(0, True)] * 2))[1]
-    second.fields["versions"][...] = 4
-    source.add(second)
-    assert set(probabilities(drawn(source, setup, 8))) == {2}
+    source.add(of_versions(setup, 3, 4)[1])
+    assert places(source, setup) == {2}
+
+
+def test_a_block_that_is_too_old_when_it_comes_is_not_drawn() -> None:
+    source, setup = aged(5)
+    source.expire(15)
+    source.add(of_versions(setup, 5, 4)[1])
+    assert (source.expired, places(source, setup)) == (1, {0, 1})
 
 
 def test_a_slot_that_is_overwritten_is_young_again() -> None:
-    source, setup = aged([3, 4], WindowShape(fragment_steps=1), slots=2)
-    source.expire(9)
-    third = list(blocks(setup, [Given(0, True)] * 3))[2]
-    third.fields["versions"][...] = 9
-    source.add(third)
-    assert (source.expired, set(probabilities(drawn(source, setup, 8)))) == (1, {0, 1})
+    source, setup = aged(3, 4, slots=2)
+    source.expire(19)
+    source.add(of_versions(setup, 3, 4, 9)[2])
+    assert (source.expired, places(source, setup)) == (1, {0, 1})
 
 
 def test_age_is_part_of_the_state() -> None:
-    source, setup = aged([3, 5, 7], WindowShape(fragment_steps=1))
-    source.expire(5)
-    other = store(setup, 4, PrioritizedDraw(alpha=1.0, uniform_share=0.0))
+    source, setup = aged(3, 5, 7)
+    source.expire(15)
+    other = store(setup, 4, OLD, max_age=10)
+    assert other.fits(source.save_state())
     other.load_state(source.save_state(), source.runs(0, 3))
     for each in (source, other):
         assert each.expired == 1
-        each.expire(6)
-        assert set(probabilities(drawn(each, setup, 64))) == {4, 5}
+        each.expire(16)
+        assert places(each, setup) == {4, 5}
+
+
+@pytest.mark.parametrize(
+    ("max_age", "at_first", "later"),
+    [(10, {2, 3, 4, 5}, {4, 5}), (11, {0, 1, 2, 3, 4, 5}, {4, 5}), (None, {0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5})],
+)
+def test_blocks_that_are_dealt_anew_are_drawn_as_the_new_age_says(
+    max_age: int | None, at_first: set[int], later: set[int]
+) -> None:
+    source, setup = aged(3, 5, 7)
+    source.expire(15)
+    state = source.save_state()
+    other = store(setup, 4, OLD, max_age=max_age)
+    assert other.fits(state) == (max_age == 10)
+    other.take_over(deal([state], lambda _group: True, slots=4, shards=1), [source.runs(0, 3)])
+    assert places(other, setup) == at_first
+    other.expire(17)
+    assert places(other, setup) == later
 
 
 def test_last_priority_of_an_item_counts() -> None:

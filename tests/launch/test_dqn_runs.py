@@ -26,8 +26,16 @@ CATCH = {"factory": "catch", "rows": 5, "columns": 3}
 MEMORY = {"kind": "lstm", "size": 8}
 
 
-def job(updates: int, *, memory: bool = False, stop: dict[str, Any] | None = None, **algorithm: Any) -> dict[str, Any]:
+def job(
+    updates: int,
+    *,
+    memory: bool = False,
+    stop: dict[str, Any] | None = None,
+    max_age: int | None = None,
+    **algorithm: Any,
+) -> dict[str, Any]:
     replay: dict[str, Any] = {"capacity": 4000, "samples_per_insert": 4.0, "start_steps": 200, "block_steps": 8}
+    replay["max_age"] = max_age
     batch: dict[str, Any] = {"fragments": 16, "fragment_steps": 1}
     network: dict[str, Any] = {"kind": "mlp", "hidden": [32], "activation": "relu"}
     if memory:
@@ -71,6 +79,15 @@ def test_resumed_run_gives_the_bits_of_an_undisturbed_one(
     one, other = whole_and_resumed(tmp_path, partial(job, memory=memory, **algorithm), 20, 40)
     assert differences(one["policies"], other["policies"]) == []
     assert "target" in one["policies"]["default"]["optimizer"]
+
+
+def test_resumed_run_forgets_what_an_undisturbed_one_forgets(tmp_path: Path) -> None:
+    one, other = whole_and_resumed(tmp_path, partial(job, max_age=20), 40, 80)
+    assert differences(one["policies"], other["policies"]) == []
+    stores = [part["store"] for tree in (one, other) for part in tree["replay"].values()]
+    # Records before the first update are of version 0, the oldest that are drawn now of a later one.
+    assert all(store["drawn_from"] > 0 for store in stores)
+    assert differences(*stores) == []
 
 
 def plan(**changes: Any) -> Any:

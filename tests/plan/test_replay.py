@@ -168,21 +168,28 @@ def test_windows_are_drawn_as_the_job_says_or_else_as_its_rule_was_published() -
     assert draw_of(replayed(algorithm=dqn, replay={"draw": {"kind": "uniform"}}), "default") == UniformDraw()
 
 
+def test_age_below_which_blocks_are_too_old_when_they_come_is_refused() -> None:
+    # Four groups of 32 records a block, each drawn 4 times, in batches of 32.
+    replayed(replay={"max_age": 16})
+    with pytest.raises(UserError, match=r"replay\.max_age: is 15, but blocks take 16 updates to be filled \(4 groups"):
+        replayed(replay={"max_age": 15})
+
+
 def test_a_job_that_sets_nothing_of_replay_gets_what_the_literature_has() -> None:
-    unset = {"capacity": 1_000_000, "samples_per_insert": None, "block_steps": 32}
     batch = {"fragments": 32}
-    dqn = replayed(algorithm={"kind": "dqn"}, replay=unset, batch=batch)
+    dqn = planned(algorithm={"kind": "dqn"}, replay={}, batch=batch, actors=actors())
+    assert shard_blocks(dqn, "default") == -(-1_000_000 // (32 * 4))
     assert samples_per_insert(dqn, "default") == 8.0
     assert drawn_records(dqn, "default") == 32
-    sac = replayed(REACH, algorithm={"kind": "sac"}, replay=unset, batch=batch)
+    sac = planned(REACH, algorithm={"kind": "sac"}, replay={}, batch=batch, actors=actors())
     assert samples_per_insert(sac, "default") == 256.0
     assert samples_per_insert(replayed(), "default") == 4.0
 
 
 def test_a_window_of_replay_is_one_record_unless_a_memory_is_trained() -> None:
     assert window_shape(replayed(batch={"fragments": 8}), "default").fragment_steps == 1
-    with_memory = replayed(batch={"fragments": 8}, network=MEMORY, replay={"block_steps": 128, "capacity": 4000})
-    assert window_shape(with_memory, "default").fragment_steps == 128
+    with_memory = replayed(batch={"fragments": 8}, network=MEMORY, replay={"block_steps": 20})
+    assert window_shape(with_memory, "default").fragment_steps == 20
 
 
 def test_plan_tells_records_bytes_memory_and_pace() -> None:

@@ -75,7 +75,7 @@ def test_store_that_is_drawn_from_says_what_came_in_and_went_out() -> None:
 def test_store_that_is_full_says_so_and_what_came_too_late() -> None:
     (line,) = replay_lines(status(blocks=200, dropped_priorities=7))
     assert line.startswith("  replay: full, 200 blocks")
-    assert line.endswith("7 priorities of records that were gone")
+    assert line.endswith("7 priorities of records that were gone or too old")
 
 
 def test_run_without_replay_says_nothing_of_it() -> None:

@@ -45,7 +45,6 @@ class Replay(Role):
         feeders: addresses of the actors whose blocks come here.
         block_records: records of a block.
         draw_records: trained records of a message of windows.
-        max_age: of what is drawn, in updates; None: any.
         refills: whether it begins empty, in a run that had more.
         clock: seconds.
     """
@@ -64,7 +63,6 @@ class Replay(Role):
         feeders: Collection[int],
         block_records: int,
         draw_records: int,
-        max_age: int | None = None,
         refills: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -74,7 +72,6 @@ class Replay(Role):
         self._part, self._refills = part, refills
         self._feeders = set(feeders)
         self._block_records, self._draw_records = block_records, draw_records
-        self._max_age = max_age
         self._credit = 0
         self._sent = 0
         # What was there before this attempt was counted then.
@@ -139,8 +136,7 @@ class Replay(Role):
             if draw.header[DrawHeader.HAS_FEEDBACK]:
                 self._prioritize(draw)
             self._credit += int(draw.header[DrawHeader.CREDIT])
-            if self._max_age is not None:
-                self._store.expire(int(draw.header[DrawHeader.VERSION]) - self._max_age)
+            self._store.expire(int(draw.header[DrawHeader.VERSION]))
             self._draws.release(draw)
             busy = True
         return busy

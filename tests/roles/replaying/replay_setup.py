@@ -63,7 +63,7 @@ class Replaying:
         self.windows, self.draws = transport.inbox([windows], WINDOWS), transport.outbox(draws, DRAWS, slots=2)
         self.store = BlockStore(
             BLOCKS, SHAPE, slots=SLOTS, draw=PrioritizedDraw(uniform_share=0.0), generator=np.random.default_rng(1),
-            first_priority=None,
+            first_priority=None, max_age=max_age,
         )  # fmt: skip
         filled(self.store)
         parts = Link(Stream.PARTS, REPLAY, COORDINATOR)
@@ -86,7 +86,6 @@ class Replaying:
             feeders=ACTORS,
             block_records=BLOCK,
             draw_records=COLUMNS,
-            max_age=max_age,
             clock=clock,
         )
         self._sequences = [0] * len(ACTORS)
