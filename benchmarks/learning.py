@@ -1,4 +1,4 @@
-"""What jobs learn over seeds: returns of greedy episodes with the last parameters, steps, minutes, CPU time.
+"""What jobs learn over seeds: returns of greedy episodes with the last parameters, steps, minutes of a core.
 
     python benchmarks/learning.py cartpole_dqn pendulum_sac --seeds 1 2 3 --cores 0 1 --out learning.jsonl
 
@@ -17,7 +17,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,12 +34,10 @@ def learn(job: str, seed: int, core: int, folder: Path, options: Sequence[str]) 
     name = f"{job}-{seed}"
     run = ["run", str(JOBS / f"{job}.yaml"), "--serial", "--name", name, "--set", f"seed={seed}"]
     run += ["--set", "stop.return_mean=null", "--set", "checkpoint.every_updates=1000000000", *options]
-    begun = time.monotonic()
     cpu = _on_core(core, folder, run)[1]
-    minutes = (time.monotonic() - begun) / 60
     played = json.loads(_on_core(core, folder, ["eval", name, "--episodes", str(EPISODES), "--json"])[0])
     steps = json.loads((folder / name / "metrics.jsonl").read_text().splitlines()[-1])["steps"]
-    return {"job": job, "seed": seed, "return": played["return_mean"], "steps": steps, "minutes": minutes, "cpu": cpu}
+    return {"job": job, "seed": seed, "return": played["return_mean"], "steps": steps, "cpu": cpu}
 
 
 def _on_core(core: int, folder: Path, arguments: Sequence[str]) -> tuple[str, float]:
@@ -64,7 +61,7 @@ def _on_core(core: int, folder: Path, arguments: Sequence[str]) -> tuple[str, fl
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The mean over seeds of each job, the range in brackets."""
-    yield f"| job | seeds | return of {EPISODES} greedy episodes | steps | minutes | CPU-s per million steps |"
+    yield f"| job | seeds | return of {EPISODES} greedy episodes | steps | core minutes | CPU-s per million steps |"
     yield "|---|---|---|---|---|---|"
     for job in dict.fromkeys(row["job"] for row in rows):
         runs = [row for row in rows if row["job"] == job]
@@ -74,8 +71,8 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
                 ", ".join(str(seed) for seed in sorted(run["seed"] for run in runs)),
                 _cell([run["return"] for run in runs], ",.4g"),
                 _cell([run["steps"] for run in runs], ",.0f"),
-                _cell([run["minutes"] for run in runs], ".3g"),
-                _cell([1e6 * run["cpu"] / run["steps"] for run in runs], ",.3g") + " |",
+                _cell([run["cpu"] / 60 for run in runs], ".3g"),
+                _cell([1e6 * run["cpu"] / run["steps"] for run in runs], ",.0f") + " |",
             )
         )
 
