@@ -81,7 +81,7 @@ class PolicySpec(Spec):
         return self
 
     def _fill_fragment_steps(self) -> None:
-        """Without memory nothing is learnt of the order of records, so a window of replay has one to train."""
+        """A window of replay has one record to train: without memory nothing is learnt of their order."""
         if self.replay is None or "fragment_steps" in self.batch.model_fields_set:
             return
         steps = self.replay.block_steps if self.network.state_arrays() else 1
