@@ -101,15 +101,14 @@ class BlockStore:
     @property
     def expired(self) -> int:
         """Blocks that are kept and too old to be drawn from."""
-        return int(np.count_nonzero(self._oldest < self._drawn_from))
+        return 0 if self._max_age is None else int(np.count_nonzero(self._oldest < self._drawn_from))
 
     def add(self, block: Block) -> None:
         """Copies a block in, over the oldest one if there is no room."""
         slot = self.inserted_blocks % self.slots
         if self.inserted_blocks >= self.slots:
             self._storage.remove(slot)
-            self._draws.remove(np.arange(slot * self._per_slot, (slot + 1) * self._per_slot))
-            self._generations[slot] += 1
+            self._end_windows(np.array([slot]))
         whole = self._storage.put(slot, block)
         self._oldest[slot] = block.fields["versions"].min()
         self.inserted_blocks += 1
@@ -118,9 +117,18 @@ class BlockStore:
         self.inserted_steps += int(block.header[BlockHeader.STEPS])
         self._offer(whole)
 
+    def _end_windows(self, slots: Indices) -> None:
+        """Draws no window of some slots any more; priorities that still come for them are dropped."""
+        self._draws.remove((slots[:, None] * self._per_slot + np.arange(self._per_slot)).reshape(-1))
+        self._generations[slots] += 1
+
+    def _young(self, items: Indices) -> Indices:
+        """Leaves out items that are too old."""
+        return items if self._max_age is None else items[self._oldest[items // self._per_slot] >= self._drawn_from]
+
     def _offer(self, items: Indices) -> None:
         """Lets those of the items be drawn that train anything and are not too old."""
-        items = items[self._oldest[items // self._per_slot] >= self._drawn_from]
+        items = self._young(items)
         valid = self._storage.gather("valid", self._storage.places(items))
         items = items[valid[self._trained].any(axis=0)]
         if items.size:
@@ -138,8 +146,7 @@ class BlockStore:
         before, self._drawn_from = self._drawn_from, version - self._max_age
         slots = np.flatnonzero((self._oldest >= before) & (self._oldest < self._drawn_from))
         if slots.size:
-            self._generations[slots] += 1
-            self._draws.remove((slots[:, None] * self._per_slot + np.arange(self._per_slot)).reshape(-1))
+            self._end_windows(slots)
 
     def draw(self, fields: Mapping[str, Array]) -> None:
         """Fills the fields of a message of windows (data/windows.py); something must be drawable."""
@@ -271,8 +278,7 @@ class BlockStore:
     def _offer_again(self, items: Indices, shares: tuple[NDArray[np.bool_], NDArray[np.float64], float] | None) -> None:
         if shares is not None:
             known, share, greatest = shares
-            old, items = items[known[items]], items[~known[items]]
-            old = old[self._oldest[old // self._per_slot] >= self._drawn_from]
+            old, items = self._young(items[known[items]]), items[~known[items]]
             self._draws.add_known(old, share[old], greatest)
         self._offer(items)
 

@@ -71,11 +71,14 @@ def drawn_records(plan: Plan, policy: str) -> int:
     return shard_windows(plan, policy) * plan.spec.policies[policy].batch.fragment_steps
 
 
+def updates_for(plan: Plan, policy: str, records: int) -> float:
+    """Updates that are made for so many records that come in."""
+    return samples_per_insert(plan, policy) * records / (drawn_records(plan, policy) * len(plan.replays(policy)))
+
+
 def updates_of_a_block(plan: Plan, policy: str) -> float:
     """Updates in the time in which every group fills a block: so old is a block's first record when it comes."""
-    records = block_records(plan, policy) * len(plan.groups)
-    trained = drawn_records(plan, policy) * len(plan.replays(policy))
-    return samples_per_insert(plan, policy) * records / trained
+    return updates_for(plan, policy, block_records(plan, policy) * len(plan.groups))
 
 
 def least_tolerance(plan: Plan, policy: str) -> float:

@@ -9,7 +9,6 @@ from srlhpc.plan.replay_sizes import (
     block_records,
     disk_bytes,
     draw_of,
-    drawn_records,
     is_in_checkpoints,
     replay_spec,
     samples_per_insert,
@@ -17,6 +16,7 @@ from srlhpc.plan.replay_sizes import (
     shard_blocks,
     store_bytes,
     tolerance,
+    updates_for,
     window_blocks,
 )
 
@@ -30,8 +30,6 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
     beside = beside if each == 1 else f", each {beside}"
     memory = store_bytes(plan, policy) + sent_bytes(plan, policy)
     least, most = (choose(tolerance(plan, replay) for replay in replays) for choose in (min, max))
-    ratio = samples_per_insert(plan, policy)
-    updates = ratio / (drawn_records(plan, policy) * each)
     return [
         f"replay: {counted(each, 'shard')}{'' if each > 1 else ' '}{beside}, {blocks * each * records:,} records "
         f"({counted(blocks, 'block')} a shard), {block_layout(plan, policy).size_bytes / records:,.0f} bytes a record, "
@@ -41,8 +39,9 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
         f"{counted(shape.stride, 'record')} of {counted(window_blocks(plan, policy), 'block')}; "
         f"{shard_windows(plan, policy)} from each shard for a batch ({windows / 1e6:.2f} MB)"
         + (f", of at most {counted(spec.max_age, 'update')} ago" if spec.max_age is not None else ""),
-        f"  pace: {ratio:g} records trained for each that came in, which is {updates:.3g} updates "
-        f"for each; from {spec.start_steps:,} steps on, within {_between(least, most)} records",
+        f"  pace: {samples_per_insert(plan, policy):g} records trained for each that came in, which is "
+        f"{updates_for(plan, policy, 1):.3g} updates for each; from {spec.start_steps:,} steps on, within "
+        f"{_between(least, most)} records",
         f"  checkpoints: {_checkpoints(plan, policy)}",
     ]
 
