@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, NEW_STACKS, STATE, BlockHeader
-from srlhpc.data.layout import Array, Axis, Layout
+from srlhpc.data.layout import Array, Axis, Field, Layout
 from srlhpc.data.segments import Run
 from srlhpc.data.stack_storage import StackStorage
 from srlhpc.data.stacks import own_frames
@@ -27,6 +27,8 @@ NOTHING = -1
 _NO_RECORD = ("valid", "terminated", "truncated", "rewards")
 """Fields that are zero in records behind a cut."""
 _LINKS = ("group", "sequence", "next", "previous")
+_SMALL_BYTES = 64
+"""Fields of a column's record with at most so many bytes lie side by side: one place in memory for all of them."""
 
 
 class Block(Protocol):
@@ -55,6 +57,8 @@ class Places:
     """`[R + 1, N]`, where in addition blocks have T + 1 entries."""
     lengths: Indices | None
     """`[N]`: records up to the cut, R if there is none; None: no window is cut."""
+    small: Array
+    """`[R, N]` of all small fields."""
 
 
 class BlockStorage:
@@ -71,20 +75,26 @@ class BlockStorage:
         self._starts = -(-self._records // window.stride)
         self.per_slot = self._starts * self._columns
         """Items of a block: S x C."""
-        self._offsets = np.arange(self._starts, dtype=np.int64) * window.stride
+        self._stride = window.stride
         self._size = window.records
-        self._spans: Indices = (self._offsets + self._size - 1) // self._records
+        self._spans: Indices = (np.arange(self._starts) * window.stride + self._size - 1) // self._records
         """How many blocks behind its own the window of each start reaches into."""
         self._reach = int(self._spans[-1])
         self._rows = np.minimum(np.arange(self._size + 1), self._size - 1)[:, None]
         self._beyond = (np.arange(self._size + 1) == self._size)[:, None]
-        self._arrays: dict[str, Array] = {}
+        small = [(item.name, item.dtype, item.shape[3:]) for item in block.fields if _is_small(item, self._records)]
+        packed = np.zeros((slots, self._records, environments, agents), small)
+        self._small = packed.reshape(-1)
+        """All small fields, with one axis for slots, records and columns."""
+        self._arrays: dict[str, Array] = {name: packed[name] for name, *_ in small}
         self._flat: dict[str, Array] = {}
         """The same memory with the axes of slots, records and columns as one."""
         self._indices: dict[str, Callable[[Places], Indices]] = {}
         """Which of the places a field is taken from."""
         self._stacks: dict[str, StackStorage] = {}
         for item in block.fields:
+            if item.name in self._arrays:
+                continue
             if item.name.startswith(STATE):
                 # A state is stored before every start: that of the block and those of its chunks.
                 shape, axes = (slots, self._starts, *item.shape), 2 + len(item.axes)
@@ -174,10 +184,11 @@ class BlockStorage:
 
     def places(self, items: Indices) -> Places:
         """Where the windows of some whole items lie."""
-        records = self._records
-        slot, start = np.divmod(items, self.per_slot)
-        start, column = np.divmod(start, self._columns)
-        first = self._offsets[start]
+        records, columns = self._records, self._columns
+        # Two divisions and their remainders, in half the time of numpy's divmod.
+        cell = items // columns
+        slot = cell // self._starts
+        first = (cell - slot * self._starts) * self._stride
         rows, beyond, lengths = self._rows, self._beyond, None
         if not self._reach:
             positions = first + rows
@@ -194,9 +205,10 @@ class BlockStorage:
             block = positions // records
             slots = chain[block, np.arange(items.size)]
             of_group = positions + (slots - block) * records
-        seen = (of_group + slots + beyond) * self._columns + column
-        of_group = of_group[:-1]
-        return Places(items, slot, of_group, of_group * self._columns + column, seen, lengths)
+        of_column = of_group * columns + (items - cell * columns)
+        seen = of_column + (slots + beyond) * columns
+        of_column = of_column[:-1]
+        return Places(items, slot, of_group[:-1], of_column, seen, lengths, self._small.take(of_column, mode="clip"))
 
     def _chain(self, slot: Indices) -> Indices:
         """Slots of the blocks that follow on some, as many as a window may reach into, `[reach + 1, N]`."""
@@ -213,8 +225,14 @@ class BlockStorage:
             return _cut(places, out)
         if name in self._stacks:
             return self._stacks[name].gather(places.seen, self._flat[NEW_STACKS].take(places.seen), out)
-        # `clip` saves a copy: every index is in range.
-        found: Array = self._flat[name].take(self._indices[name](places), 0, out, "clip")
+        if name in self._flat:
+            # `clip` saves a copy: every index is in range.
+            found: Array = self._flat[name].take(self._indices[name](places), 0, out, "clip")
+        else:
+            found = places.small[name]
+            if out is not None:
+                out[...] = found
+                found = out
         if places.lengths is not None and name in _NO_RECORD:
             found[np.arange(self._size)[:, None] >= places.lengths] = 0
         return found
@@ -263,6 +281,12 @@ class BlockStorage:
             if before != NOTHING and sequence[slot] == sequence[before] + 1:
                 self._next[before], self._previous[slot] = slot, before
             newest[number] = slot
+
+
+def _is_small(item: Field, records: int) -> bool:
+    """Whether a field has few bytes for each record of each column."""
+    of_records = item.stack is None and item.axes[:1] == (Axis.RECORD,) and item.shape[0] == records
+    return of_records and Axis.AGENT in item.axes and item.size_bytes <= _SMALL_BYTES * int(np.prod(item.shape[:3]))
 
 
 def _cut(places: Places, out: Array | None) -> Array:
