@@ -148,6 +148,7 @@ def _submit(
 def _run_here(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, overrides: tuple[str, ...]) -> int:
     from srlhpc.data.atomic import write_atomically
     from srlhpc.launch.attempt import run_attempt
+    from srlhpc.launch.fork_server import fork_server
     from srlhpc.launch.preparation import prepare_here
     from srlhpc.runs.lease import Lease
     from srlhpc.specs.load import dump_experiment
@@ -155,13 +156,14 @@ def _run_here(paths: RunPaths, before: ExperimentSpec, spec: ExperimentSpec, ove
     forgive_output()
     last = paths.last_attempt()
     serial = _was_serial(last) if last else False
-    plan = prepare_here(spec, serial=serial)
-    with Lease(paths.lease).held(_next_attempt(paths)) as lease:
-        check_queue(paths)
-        checkpoint = _newest(paths, plan)
-        _say_changes(paths, before, spec, plan)
-        write_atomically(paths.spec, dump_experiment(spec).encode())
-        outcome = run_attempt(paths, lease, plan, overrides, checkpoint, serial=serial)
+    with fork_server(wanted=not serial) as forks:
+        plan = prepare_here(spec, serial=serial)
+        with Lease(paths.lease).held(_next_attempt(paths)) as lease:
+            check_queue(paths)
+            checkpoint = _newest(paths, plan)
+            _say_changes(paths, before, spec, plan)
+            write_atomically(paths.spec, dump_experiment(spec).encode())
+            outcome = run_attempt(paths, lease, plan, overrides, checkpoint, serial=serial, fork_server=forks)
     return outcome.exit_code
 
 

@@ -20,6 +20,7 @@ from srlhpc.cli.output import forgive_output
 def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None, name: str | None) -> None:
     """Train JOB here, with live progress. Ctrl-C writes a checkpoint and ends."""
     from srlhpc.launch.attempt import run_attempt
+    from srlhpc.launch.fork_server import fork_server
     from srlhpc.launch.preparation import prepare_here
     from srlhpc.runs.creation import check_name, create_run
     from srlhpc.runs.lease import Lease
@@ -31,11 +32,12 @@ def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None
         check_name(name, folder)
     read = load_job(job, overrides)
     spec = read.spec
-    plan = prepare_here(spec, serial=serial, naming=read.naming_places)
-    paths = create_run(folder, name, Path(job).stem, dump_experiment(spec), spec.seed, sys.argv)
-    say(f"run {paths.name} in {paths.folder}")
-    for note in plan.notes:
-        say(note)
-    with Lease(paths.lease).held(1) as lease:
-        outcome = run_attempt(paths, lease, plan, overrides, None, serial=serial)
+    with fork_server(wanted=not serial) as forks:
+        plan = prepare_here(spec, serial=serial, naming=read.naming_places)
+        paths = create_run(folder, name, Path(job).stem, dump_experiment(spec), spec.seed, sys.argv)
+        say(f"run {paths.name} in {paths.folder}")
+        for note in plan.notes:
+            say(note)
+        with Lease(paths.lease).held(1) as lease:
+            outcome = run_attempt(paths, lease, plan, overrides, None, serial=serial, fork_server=forks)
     sys.exit(outcome.exit_code)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
+from srlhpc.launch.fork_server import ForkServer
 from srlhpc.launch.monitor import AttemptMonitor, Limits, WatchedRank
 from srlhpc.launch.mpiexec import start_ranks
 from srlhpc.launch.rank_script import rank_program
@@ -30,6 +31,7 @@ class Foreman:
         lease: of the run, taken.
         ranks: all ranks of the plan.
         program: command of a rank; None for `srlhpc.ranks.rank`.
+        fork_server: what forks the ranks, or None; it ends with them.
         out: where progress and the summary go.
         limits: how long to wait.
     """
@@ -42,13 +44,16 @@ class Foreman:
         ranks: Sequence[WatchedRank],
         *,
         program: Sequence[str] | None = None,
+        fork_server: ForkServer | None = None,
         out: TextIO | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._paths = paths
         self._attempt = attempt
         self._ranks = ranks
-        self._program = rank_program(attempt) if program is None else program
+        own = rank_program(attempt) if program is None else program
+        self._program = own if fork_server is None else fork_server.program(own)
+        self._fork_server = fork_server
         self._progress = ProgressLine(out or sys.stderr)
         self._monitor = AttemptMonitor(paths, attempt, lease, ranks, self._progress, limits or Limits())
         self._signals = Signals(attempt, raises=False)
@@ -77,6 +82,8 @@ class Foreman:
             mpiexec.kill()
             mpiexec.wait()
             remaining = kill_processes_of(self._attempt.folder)
+            if self._fork_server is not None:
+                remaining += self._fork_server.close()
             remove_leftovers(self._attempt)
         if remaining:
             self._progress.say(f"processes {remaining} cannot be killed (they wait for the kernel)")

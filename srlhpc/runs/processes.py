@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from srlhpc.data.atomic import read_json
+from srlhpc.runs.paths import AttemptPaths
 from srlhpc.specs.child_processes import all_pids, kill_marked, marked
 
 FLAVOUR_VARIABLE = "SRLHPC_MPIEXEC"
@@ -19,6 +21,10 @@ RANK_VARIABLE = "SRLHPC_RANK"
 
 STEP_VARIABLE = "SRLHPC_STEP"
 """Environment variable that tells a rank that srun has started it."""
+
+FORK_SERVER_VARIABLE = "SRLHPC_FORK_SERVER"
+"""Environment variable that names the fork server that a process was forked by; the kernel shows of such a process the
+environment that the fork server began with."""
 
 STANDBY = "standby"
 """What the program of a rank is given behind its attempt's number if it is to load everything and wait."""
@@ -79,12 +85,18 @@ class ProcessIdentity:
 
 def processes_of(attempt: Path) -> list[int]:
     """Processes of this host that were started for an attempt, this one excepted."""
-    return marked(ATTEMPT_VARIABLE, str(attempt))
+    return [pid for mark in _marks(attempt) for pid in marked(*mark)]
 
 
 def kill_processes_of(attempt: Path, within_seconds: float = 5.0) -> list[int]:
     """Kills what still runs of an attempt; returns what could not be killed in that time."""
-    return kill_marked(ATTEMPT_VARIABLE, str(attempt), within_seconds)
+    return [pid for mark in _marks(attempt) for pid in kill_marked(*mark, within_seconds)]
+
+
+def _marks(attempt: Path) -> list[tuple[str, str]]:
+    """Environment variables that only processes of an attempt have, with their values."""
+    token = (read_json(AttemptPaths(attempt).attempt) or {}).get("fork_server")
+    return [(ATTEMPT_VARIABLE, str(attempt)), *([(FORK_SERVER_VARIABLE, token)] if isinstance(token, str) else [])]
 
 
 def is_used(path: Path) -> bool:

@@ -6,9 +6,17 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
 
+from srlhpc.specs.attribute_docs import attribute_docs
 from srlhpc.specs.renamed import translated
 
 
@@ -22,10 +30,20 @@ class Spec(BaseModel):
         frozen=True,
         extra="forbid",
         strict=True,
-        use_attribute_docstrings=True,
         allow_inf_nan=False,
         ser_json_inf_nan="strings",
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        # pydantic can do so itself, but reads the source of every class at its definition: in every process, for
+        # nothing, and by way of all modules that are loaded, which ranks that were forked would no longer share.
+        found = handler(core_schema)
+        properties = handler.resolve_ref_schema(found).get("properties", {})
+        for name, description in attribute_docs(cls).items():
+            if name in properties:
+                properties[name].setdefault("description", description)
+        return found
 
     former_keys: ClassVar[Mapping[str, str]] = {}
     """Keys as they were called before, and their names today."""
