@@ -6,7 +6,7 @@ Shape letters: N rows, V vector, F features, C, Y, X channels, height and width.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -51,11 +51,31 @@ class MlpTorso(Torso):
         return x
 
 
+class ImageConvolution(nn.Conv2d):
+    """The first convolution, which takes images as they are.
+
+    Bytes are divided by 255 in its weights, not in the images.
+
+    Args:
+        scales: what each input channel is multiplied by.
+        shape: of the layer.
+    """
+
+    scales: Tensor
+
+    def __init__(self, scales: Sequence[float], shape: Convolution) -> None:
+        super().__init__(len(scales), shape.channels, shape.kernel, shape.stride)
+        self.register_buffer("scales", torch.tensor(scales).reshape(1, -1, 1, 1), persistent=False)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.conv2d(input, self.weight * self.scales, self.bias, self.stride)
+
+
 class CnnTorso(Torso):
     """Convolutions on the images, then one fully connected layer that also takes the vector; ReLU throughout.
 
     Images are in channels-last memory (a third less training time on a CPU), so the last convolution is flattened in
-    the order height, width, channel. Bytes are divided by 255 in the weights of the first layer, not in the images.
+    the order height, width, channel.
 
     Args:
         image_scales: what each input channel is multiplied by.
@@ -64,8 +84,6 @@ class CnnTorso(Torso):
         layers: the convolutions.
         features: F.
     """
-
-    image_scales: Tensor
 
     def __init__(
         self,
@@ -77,25 +95,25 @@ class CnnTorso(Torso):
         features: int,
     ) -> None:
         super().__init__()
-        channels = [len(image_scales), *(layer.channels for layer in layers)]
         self.convolutions = nn.ModuleList(
-            orthogonal(nn.Conv2d(before, layer.channels, layer.kernel, layer.stride), math.sqrt(2))
-            for before, layer in zip(channels, layers, strict=False)
+            orthogonal(layer, math.sqrt(2)) for layer in _convolutions(image_scales, layers)
         )
-        self.register_buffer("image_scales", torch.tensor(image_scales).reshape(1, -1, 1, 1), persistent=False)
-        flat = channels[-1] * output_size(height, layers) * output_size(width, layers)
+        flat = layers[-1].channels * output_size(height, layers) * output_size(width, layers)
         self.linear = orthogonal(nn.Linear(flat + vector_size, features), math.sqrt(2))
         self.features = features
 
     def forward(self, encoded: Encoded) -> Tensor:
         assert encoded.images is not None
-        first, *others = self.convolutions
-        assert isinstance(first, nn.Conv2d)
-        x_NCYX = functional.conv2d(encoded.images, first.weight * self.image_scales, first.bias, first.stride)
-        x_NCYX = torch.relu_(x_NCYX)
-        for convolution in others:
+        x_NCYX = encoded.images
+        for convolution in self.convolutions:
             x_NCYX = torch.relu_(convolution(x_NCYX))
         x_NF = x_NCYX.permute(0, 2, 3, 1).flatten(1)
         if encoded.vector is not None:
             x_NF = torch.cat([x_NF, encoded.vector.to(x_NF.dtype)], dim=1)
         return torch.relu_(self.linear(x_NF))
+
+
+def _convolutions(image_scales: Sequence[float], layers: Sequence[Convolution]) -> Iterator[nn.Conv2d]:
+    yield ImageConvolution(image_scales, layers[0])
+    for before, layer in pairwise(layers):
+        yield nn.Conv2d(before.channels, layer.channels, layer.kernel, layer.stride)

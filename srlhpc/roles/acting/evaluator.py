@@ -18,6 +18,7 @@ from torch import Tensor
 from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.comm.protocol import Command, Report
 from srlhpc.environment import Environment, Episode, KindStep, Step, zero_actions
+from srlhpc.policies.held_weights import hold_weights
 from srlhpc.policies.policy import Policy, read_vector
 from srlhpc.roles.acting.closing import close
 from srlhpc.roles.acting.step_check import StepCheck
@@ -50,6 +51,8 @@ class Player:
         self._agents = list(agents)
         self._shape = (num_environments, len(self._agents))
         self._autocast = autocast
+        if autocast is not None:
+            hold_weights(policy, autocast)
         rows = num_environments * len(self._agents)
         self._state = policy.initial_state(rows)
         self._exploration = {name: torch.full((rows,), value) for name, value in exploration.items()}

@@ -18,6 +18,7 @@ from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.data.blocks import ReplyHeader, RequestHeader
 from srlhpc.data.layout import Array
 from srlhpc.errors import counted
+from srlhpc.policies.held_weights import hold_weights
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy, read_vector
 from srlhpc.roles.role import Role
 from srlhpc.roles.serving.device_rows import DeviceRows, rows_of
@@ -45,7 +46,7 @@ class ServedPolicy:
         """Serves one policy.
 
         Args:
-            policy: on `device`.
+            policy: on `device`; it is only served from now on.
             subscription: None for a policy that nobody trains: it acts with the parameters it has.
             requests: one slot per group, in the order of `replies`.
             replies: address-free: place of the group in `requests` to its outbox.
@@ -59,6 +60,8 @@ class ServedPolicy:
             way: of rows to the device and back; None: the one that the device needs.
         """
         self.version = 0 if subscription is None else -1
+        if autocast is not None and device.type == "cpu":
+            hold_weights(policy, autocast)
         self._policy, self._subscription = policy, subscription
         self._requests, self._replies = requests, replies
         self._rows, self._device, self._autocast, self._generator = rows, device, autocast, generator
