@@ -215,8 +215,13 @@ def _newest(paths: RunPaths, plan: Plan) -> Path | None:
         f"run {paths.name} resumes from {found.path.name}: "
         f"{counted(meta.get('updates', 0), 'update')}, {counted(meta.get('steps', 0), 'step')}"
     )
+    last, steps = plan.spec.stop.steps, int(meta.get("steps", 0))
+    if last is not None and steps >= last:
+        say(f"stop.steps is {last:,}, and the run has {steps:,}: it ends at once; raise it to train on")
     for resumed in replay_resumes(found.tree, plan, paths.replay):
         say(resumed.text)
+        if resumed.is_empty and last is not None and 0 < last - steps <= resumed.start_steps:
+            say(f"stop.steps is {last:,}, only {last - steps:,} from here: the run ends before anything is learnt")
     return found.path
 
 

@@ -14,9 +14,17 @@ from srlhpc.errors import UserError
 @click.argument("job", required=False, type=click.Path())
 @set_option
 @click.option("--schema", is_flag=True, help="Print the JSON schema; with JOB, its modules' settings are filled in.")
-@click.option("--plan", "show_plan", is_flag=True, help="Print which rank does what, and the memory it needs.")
+@click.option(
+    "--plan",
+    "show_plan",
+    is_flag=True,
+    help="Print which rank does what and the memory it needs; refuses what does not fit together, as `run` does.",
+)
 def command(job: str | None, overrides: tuple[str, ...], schema: bool, show_plan: bool) -> None:
-    """Print the resolved spec of JOB as YAML, which is a job file again."""
+    """Print the resolved spec of JOB as YAML, which is a job file again.
+
+    Keys and values are checked; whether they fit the environment and each other, --plan tells.
+    """
     from srlhpc.specs.load import dump_experiment, load_job
     from srlhpc.specs.schema import job_schema
 

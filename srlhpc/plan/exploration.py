@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from srlhpc.environment import FloatArray
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.plan import Plan
 from srlhpc.specs.named_modules import AlgorithmSettings
+
+_LATE = 1_000_000_000
+"""Trained steps at which exploration is told of where the run has no limit of steps."""
 
 
 def group_columns(plan: Plan, policy: str) -> int:
@@ -41,14 +45,46 @@ def acting_exploration(
 
 
 def exploration_notes(plan: Plan) -> Iterator[str]:
-    """Which policies explore by the numbers of their columns, which change with the number of actors."""
+    """How the policies explore, and where that changes with the number of actors."""
     for policy in plan.trained_policies:
-        if plan.spec.policies[policy].algorithm.explore_in_evaluation():
-            found = counted(columns(plan, policy), "column")
-            yield (
-                f"policies.{policy}: {found} (agents of all environments) explore, each by its number; another "
-                "actors.ranks, ring or environments numbers them anew"
-            )
+        rule, total = plan.spec.policies[policy].algorithm, columns(plan, policy)
+        numbers = np.arange(total, dtype=np.int64)
+
+        def explored(steps: int, name: str, rule: AlgorithmSettings = rule, total: int = total) -> FloatArray:
+            return rule.explore(numbers, total, steps)[name]  # noqa: B023
+
+        parts = [
+            _over_time(name, partial(explored, name=name), plan.spec.stop.steps or _LATE)
+            for name in rule.explore_in_evaluation()
+        ]
+        if not parts:
+            continue
+        differ = any(len(np.unique(explored(0, name))) > 1 for name in rule.explore_in_evaluation())
+        yield f"policies.{policy} explores: {'; '.join(parts)}" + (
+            f"; by the number of each of {counted(total, 'column')} (agents of all environments), which another "
+            "actors.ranks, ring or environments changes"
+            if differ
+            else ""
+        )
+
+
+def _over_time(name: str, values: Callable[[int], FloatArray], end: int) -> str:
+    """`epsilon 1 at first, 0.05 at step 20,000` of numbers for all columns by trained steps."""
+    first, last = values(0), values(end)
+    if np.array_equal(first, last):
+        return f"{name} {_range(first)}"
+    same, other = 0, end
+    while other - same > 1:
+        middle = (same + other) // 2
+        same, other = (middle, other) if np.array_equal(values(middle), first) else (same, middle)
+    if np.array_equal(values(other), last):
+        return f"{name} {_range(first)} until step {other:,}, then {_range(last)}"
+    return f"{name} {_range(first)} at first, {_range(last)} at step {end:,}"
+
+
+def _range(values: FloatArray) -> str:
+    least, most = float(values.min()), float(values.max())
+    return f"{most:.3g}" if least == most else f"{most:.3g} to {least:.3g}"
 
 
 def check_exploration(where: str, rule: AlgorithmSettings, total: int) -> None:

@@ -105,6 +105,13 @@ def _check_pace(plan: Plan, policy: str) -> None:
             f"filled ({counted(len(plan.groups), 'group')}, {block_records(plan, policy)} records of a block), and are "
             f"too old when they come: raise it to {filling} at least, or lower replay.block_steps"
         )
+    kept = shard_blocks(plan, policy) * len(plan.replays(policy)) * block_records(plan, policy)
+    wanted = spec.start_steps * len(plan.seat(policy).trained)
+    if wanted > kept:
+        raise UserError(
+            f"policies.{policy}.replay.start_steps: is {spec.start_steps}, which are {wanted:,} records, but only "
+            f"{kept:,} are kept (replay.capacity {spec.capacity}, in whole blocks): lower it, or raise replay.capacity"
+        )
     steps = plan.spec.stop.steps
     if policy == plan.trained_policies[0] and steps is not None and spec.start_steps >= steps:
         raise UserError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from srlhpc.errors import counted
-from srlhpc.plan.layouts import block_layout, shard_windows, window_shape, windows_layout
+from srlhpc.plan.layouts import shard_windows, window_shape, windows_layout
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
     block_records,
@@ -28,20 +28,22 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
     shape, windows = window_shape(plan, policy), windows_layout(plan, policy).size_bytes
     beside = "beside its trainer" if replays[0].rank == plan.trainers(policy)[0].rank else "on a rank of its own"
     beside = beside if each == 1 else f", each {beside}"
-    memory = store_bytes(plan, policy) + sent_bytes(plan, policy)
+    memory = store_bytes(plan, policy)
     least, most = (choose(tolerance(plan, replay) for replay in replays) for choose in (min, max))
     return [
         f"replay: {counted(each, 'shard')}{'' if each > 1 else ' '}{beside}, {blocks * each * records:,} records "
-        f"({counted(blocks, 'block')} a shard), {block_layout(plan, policy).size_bytes / records:,.0f} bytes a record, "
-        f"{memory / 1e6:,.1f} MB a shard",
-        f"  draws: {draw_of(plan, policy).kind}, windows of {shape.records} records "
-        f"(burn-in {shape.burn_in_steps}, trained {shape.fragment_steps}, behind {shape.after}) from every "
-        f"{counted(shape.stride, 'record')} of {counted(window_blocks(plan, policy), 'block')}; "
+        f"({counted(blocks, 'block')} a shard), {memory / (blocks * records):,.1f} bytes of memory a record with the "
+        f"lists to draw from, {memory / 1e6:,.1f} MB a shard, and {sent_bytes(plan, policy) / 1e6:,.2f} MB for windows "
+        "under way",
+        f"  draws: {draw_of(plan, policy).kind}, windows of {counted(shape.records, 'record')} "
+        f"(burn-in {shape.burn_in_steps}, trained {shape.fragment_steps}, behind {shape.after}), which begin "
+        f"{'at every record' if shape.stride == 1 else f'every {shape.stride} records'} and reach over "
+        f"{counted(window_blocks(plan, policy), 'block')}; "
         f"{shard_windows(plan, policy)} from each shard for a batch ({windows / 1e6:.2f} MB)"
         + (f", of at most {counted(spec.max_age, 'update')} ago" if spec.max_age is not None else ""),
         f"  pace: {samples_per_insert(plan, policy):g} records trained for each that came in, which is "
-        f"{updates_for(plan, policy, 1):.3g} updates for each; from {spec.start_steps:,} steps on, within "
-        f"{_between(least, most)} records",
+        f"{_updates(updates_for(plan, policy, 1))}; from {spec.start_steps:,} steps on, each shard within "
+        f"{_between(least, most)} trained records",
         f"  checkpoints: {_checkpoints(plan, policy)}",
     ]
 
@@ -49,7 +51,15 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
 def _checkpoints(plan: Plan, policy: str) -> str:
     if not is_in_checkpoints(plan, policy):
         return "hold nothing of it; a resumed run fills it again (replay.checkpoint)"
-    return f"hold it in files of their own, {disk_bytes(plan, policy) / 1e6:,.1f} MB on the disk for the newest"
+    return (
+        f"hold it in files of their own, {disk_bytes(plan, policy) / 1e6:,.1f} MB of records on the disk for the newest"
+    )
+
+
+def _updates(rate: float) -> str:
+    """`0.25 updates for each, one every 4`."""
+    said = f"{rate:.3g} {'update' if rate == 1 else 'updates'} for each"
+    return f"{said}, one every {1 / rate:,.3g}" if rate < 1 else said
 
 
 def _between(least: float, most: float) -> str:

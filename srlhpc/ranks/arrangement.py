@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from srlhpc.data.segment_folder import REPLAY
-from srlhpc.plan.layouts import block_layout, request_layout
+from srlhpc.plan.layouts import block_layout, request_layout, window_shape
 from srlhpc.plan.plan import Plan
+from srlhpc.plan.replay_sizes import draw_of, samples_per_insert
 from srlhpc.specs.replay import ReplaySpec
 
 ARRANGEMENT = "arrangement"
@@ -29,15 +31,21 @@ def arrangement(plan: Plan) -> str:
     """Equal where the states of all roles and links fit: environments, roles, groups, layouts and batches."""
     specs = {name: plan.spec.policies[name] for name in plan.trained_policies}
     batches = {name: spec.batch.model_dump(mode="json") for name, spec in specs.items()}
-    replays = {name: _replay(spec.replay) for name, spec in specs.items() if spec.replay is not None}
+    replays = {name: _replay(plan, name, spec.replay) for name, spec in specs.items() if spec.replay is not None}
     # Nothing stands for no replay, so that checkpoints from before there was any still fit.
     return _digest([environments_digest(plan), batches, *([replays] if replays else [])])
 
 
-def _replay(spec: ReplaySpec) -> dict[str, Any]:
+def _replay(plan: Plan, policy: str, spec: ReplaySpec) -> dict[str, Any]:
     shown: dict[str, Any] = spec.model_dump(mode="json", exclude={"checkpoint"})
     # Checkpoints of before there was a limit still fit where there is none.
-    return {key: value for key, value in shown.items() if key != "max_age" or value is not None}
+    shown = {key: value for key, value in shown.items() if key != "max_age" or value is not None}
+    # Where the job leaves it to the rule, its settings say what is drawn: sums of another n need other windows.
+    return shown | {
+        "window": asdict(window_shape(plan, policy)),
+        "draw": draw_of(plan, policy).model_dump(mode="json"),
+        "samples_per_insert": samples_per_insert(plan, policy),
+    }
 
 
 def environments_digest(plan: Plan) -> str:

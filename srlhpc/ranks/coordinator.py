@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import srlhpc
@@ -16,6 +17,7 @@ from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import is_in_checkpoints
 from srlhpc.ranks.context import RankContext
+from srlhpc.ranks.inputs import checkpoint_path
 from srlhpc.roles.checkpoint_parts import PartReceiver
 from srlhpc.roles.coordinating.checkpoint_schedule import CheckpointSchedule
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
@@ -104,8 +106,18 @@ def _checkpointing(
         shards={} if plan.serial else {role.label: PartReceiver(wiring.part_inbox(role)) for role in keeping},
         shard_parts=shard_parts,
         segments=SegmentFolder(paths.replay, [role.label for role in keeping]),
+        spared=_spared(context),
         in_thread=not plan.serial,
     )
+
+
+def _spared(context: RankContext) -> tuple[Path, Mapping[str, Any]] | None:
+    """File and policies of the checkpoint that is not to be written over, if there is one."""
+    path, tree = checkpoint_path(context.paths, context.attempt), context.restored
+    if path is None or tree is None:
+        return None
+    resumed = replay_resumes(tree, context.plan, context.paths.replay)
+    return (path, tree["policies"]) if any(policy.leaves_some for policy in resumed) else None
 
 
 def _lost_replay(context: RankContext, restored: Mapping[str, Any]) -> list[str]:

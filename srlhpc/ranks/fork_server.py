@@ -39,7 +39,7 @@ LOADED = (
 _MOST_DESCRIPTORS = 250
 _PATIENCE_SECONDS = 10.0
 _F_SETSIG = 10
-"""Of Linux; the module fcntl does not name it."""
+"""A command of Linux that the module fcntl does not name."""
 
 
 def main(descriptor: int) -> None:

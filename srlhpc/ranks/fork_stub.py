@@ -15,7 +15,7 @@ import struct
 import sys
 
 SIZE = struct.Struct("<q")
-"""Of the request, in bytes. With it come the descriptors."""
+"""Length of the request, in bytes. With it come the descriptors."""
 STATUS = struct.Struct("<i")
 """How the rank ended, as waitpid(2) says it."""
 

@@ -122,6 +122,7 @@ def summary(paths: RunPaths, outcome: Outcome, standing: str = "") -> str:
         lines += [progress] if (progress := progress_text(status)) != standing else []
         lines += [f"limit: {status['bottleneck']}"] if status.get("bottleneck") else []
         lines += lag_hints(status)
+        lines += [f"warning: {text}" for text in status.get("warnings", ()) if text not in message]
     lines.append(f"run {paths.name} in {paths.folder}; {last_checkpoint(paths)}")
     if outcome.state == "failed":
         lines.append(f"more: srlhpc why {paths.typed}; resume: srlhpc resume {paths.typed}")

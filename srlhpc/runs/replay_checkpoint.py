@@ -115,6 +115,10 @@ class ReplayResume(NamedTuple):
 
     text: str
     is_empty: bool
+    start_steps: int
+    """Steps that come in before it is drawn from."""
+    leaves_some: bool = False
+    """Whether the checkpoint holds some that this run cannot take over."""
 
 
 def replay_resumes(tree: Mapping[str, Any], plan: Plan, folder: Path) -> Iterator[ReplayResume]:
@@ -131,11 +135,15 @@ def replay_resumes(tree: Mapping[str, Any], plan: Plan, folder: Path) -> Iterato
     for policy in plan.trained_policies:
         if not plan.replays(policy):
             continue
+        start = replay_spec(plan, policy).start_steps
         if (reason := why_empty(tree, plan, policy, folder)) is not None:
-            steps = counted(replay_spec(plan, policy).start_steps, "step")
+            steps = counted(start, "step")
             until = f"training goes on when {steps} came in"
-            yield ReplayResume(f"replay of policy {policy} starts empty: {reason}; {until}", is_empty=True)
+            some = bool(saved_shards(tree, policy))
+            stays = ", and until then the checkpoint stays as it is, with what it holds of replay" if some else ""
+            said = f"replay of policy {policy} starts empty: {reason}; {until}{stays}"
+            yield ReplayResume(said, True, start, some)
             continue
         stores = [part["store"] for part in saved_shards(tree, policy)]
         blocks = sum(min(int(store["inserted_blocks"]), len(store["generations"])) for store in stores)
-        yield ReplayResume(f"replay of policy {policy} goes on with {counted(blocks, 'block')}", is_empty=False)
+        yield ReplayResume(f"replay of policy {policy} goes on with {counted(blocks, 'block')}", False, start)

@@ -22,6 +22,10 @@ class Quantiles(Spec):
         return self.quantiles
 
 
+_LARGEST_RETURN = 1e30
+"""Bound of atoms; networks compute in float32, whose squares go to 1e38."""
+
+
 class Atoms(Spec):
     """Probabilities of fixed returns (C51; Bellemare et al. 2017, arXiv:1707.06887)."""
 
@@ -37,6 +41,9 @@ class Atoms(Spec):
     def _check_order(self) -> Self:
         if self.minimum >= self.maximum:
             raise refusal(f"is {self.minimum}; it must be less than maximum ({self.maximum})", "minimum")
+        for key, bound in (("minimum", self.minimum), ("maximum", self.maximum)):
+            if abs(bound) > _LARGEST_RETURN:
+                raise refusal(f"is {bound:g}; returns are at most {_LARGEST_RETURN:g} in size (see rescale)", key)
         return self
 
     @property

@@ -12,6 +12,8 @@ from srlhpc.specs.spec import Spec, refusal
 class BatchSpec(Spec):
     """What one trainer learns from in one update."""
 
+    elsewhere = dict.fromkeys(("size", "batch_size", "minibatch_size"), "fragments, of fragment_steps records each")
+
     fragments: PositiveInt
     """Fragments per trainer; the global batch is this times the policy's trainers."""
     fragment_steps: PositiveInt = 128
@@ -34,7 +36,9 @@ class BatchSpec(Spec):
     def _check_queue(self) -> Self:
         if self.queue is not None and self.uses == 1:
             raise refusal(
-                f"is {self.queue} but uses is 1, so none is kept; set uses to 2 or more, or queue to null", "queue"
+                f"is {self.queue} but uses is 1, so none is kept; set queue to null, or uses to 2 or more (without "
+                "replay)",
+                "queue",
             )
         return self
 

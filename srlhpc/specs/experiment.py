@@ -101,7 +101,7 @@ class PolicySpec(Spec):
             shown = "true" if self.normalize.returns is True else self.normalize.returns
             raise refusal(
                 f"is {shown} beside replay, where values were stored long before they are used and their scale has "
-                "moved since; set it to pop_art or false",
+                "moved since; set it to false",
                 *("normalize", "returns"),
             )
 

@@ -150,6 +150,8 @@ def _literal(kind: str, context: dict[str, Any]) -> str | None:
 
 
 def _hint(kind: str, value: Any) -> str:
+    if _MUST_BE.get(kind) == "a mapping" and isinstance(value, str):
+        return f" (such as {{kind: {value}}})"
     if kind in ("int_type", "int_from_float") and isinstance(value, float) and value.is_integer():
         return f" (write {int(value):_})"
     if kind == "string_type" and isinstance(value, int | float | bool):

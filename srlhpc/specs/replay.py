@@ -22,7 +22,7 @@ class PrioritizedDraw(Spec):
     """A window is drawn in proportion to a power of its priority (Schaul et al. 2016, arXiv:1511.05952)."""
 
     kind: Literal["prioritized"] = "prioritized"
-    alpha: Annotated[float, Ge(0.0)] = 0.6
+    alpha: Annotated[float, Ge(0.0), Le(1.0)] = 0.6
     """Exponent of priorities: 0 draws uniformly among those that are not zero, 1 in proportion."""
     beta: Schedule = 0.4
     """Exponent of importance weights: 0 corrects nothing, 1 all that priorities distort; a number in [0, 1] or a
@@ -55,6 +55,15 @@ class ReplaySpec(Spec):
     environment, invalid ones included.
     """
 
+    elsewhere = {
+        **dict.fromkeys(("buffer_size", "size", "max_size", "replay_size"), "capacity"),
+        **dict.fromkeys(("learning_starts", "warmup_steps", "min_size"), "start_steps"),
+        **dict.fromkeys(("train_frequency", "train_freq", "replay_ratio", "gradient_steps"), "samples_per_insert"),
+        "prioritized": "draw: {kind: prioritized}",
+        "alpha": "draw: {kind: prioritized, alpha: ...}",
+        "beta": "draw: {kind: prioritized, beta: ...}",
+    }
+
     capacity: PositiveInt = 1_000_000
     """Records kept, all replay ranks together; rounded up to whole blocks. Default: that of DQN (Mnih et al. 2015) and
     of SAC (Haarnoja et al. 2018, table 1)."""
@@ -72,8 +81,8 @@ class ReplaySpec(Spec):
     """Records between the first records of two windows. Divides block_steps. With memory a window starts where a
     recurrent state is stored, which is once in so many records. null: 1, and with memory `batch.fragment_steps`."""
     tolerance: PositiveFloat | None = None
-    """How many trained records the draws may be ahead of what came in, or behind it, before one side waits. null:
-    samples_per_insert times one block of every group, and two batches."""
+    """How many trained records the draws of each replay rank may be ahead of what came in there, or behind it, before
+    one side waits. null: samples_per_insert times one block of every group that feeds it, and two of its draws."""
     draw: Draw | None = None
     """Which windows are drawn: {kind: uniform} or {kind: prioritized}. null: as the learning rule was published."""
     max_age: PositiveInt | None = None
@@ -101,20 +110,19 @@ class ReplaySpec(Spec):
         Raises:
             ValidationError: at the key, counted from the policy.
         """
-        for key, default in (("uses", 1), ("queue", None), ("chunk_steps", None)):
+        often = "which draws a new batch for every update (replay.samples_per_insert says how often it learns)"
+        cut = "where gradients go through the whole of a window (batch.fragment_steps)"
+        for key, default, instead in (("uses", 1, often), ("queue", None, often), ("chunk_steps", None, cut)):
             if getattr(batch, key) != default:
-                raise refusal(
-                    f"is {getattr(batch, key)} beside replay, which draws a new batch for every update; leave it out "
-                    f"(replay.samples_per_insert says how often records are learnt from)",
-                    *("batch", key),
-                )
+                raise refusal(f"is {getattr(batch, key)} beside replay, {instead}; leave it out", *("batch", key))
         stride = self.window_stride(batch.fragment_steps, has_memory)
         if self.block_steps % stride:
             named = (
                 f"stride ({stride})" if self.stride else f"batch.fragment_steps ({stride}), which is the stride here"
             )
+            fits = -(-self.block_steps // stride) * stride
             raise refusal(
-                f"is {self.block_steps}, which is no multiple of {named}; set one of them so that blocks begin where "
-                "windows begin",
+                f"is {self.block_steps}, which is no multiple of {named}; blocks begin where windows begin: set it to "
+                f"{fits}, say",
                 *("replay", "block_steps"),
             )

@@ -47,6 +47,8 @@ class Spec(BaseModel):
 
     former_keys: ClassVar[Mapping[str, str]] = {}
     """Keys as they were called before, and their names today."""
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys that other libraries have in such a place, and what they are here."""
     former_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     """Former names of values and their names today, by key."""
 
@@ -57,7 +59,7 @@ class Spec(BaseModel):
         if not isinstance(data, dict) or all(key in known for key in data):
             return handler(data)
         unknown = {key: _nearest(key, known) for key in data if key not in known}
-        errors = [_unknown(key, near, known) for key, near in unknown.items()]
+        errors = [_unknown(key, near, known, cls.elsewhere.get(key)) for key, near in unknown.items()]
         try:
             handler({key: value for key, value in data.items() if key in known})
         except ValidationError as error:
@@ -98,8 +100,10 @@ def _nearest(key: object, known: list[str]) -> str | None:
     return near[0] if near else None
 
 
-def _unknown(key: object, near: str | None, known: list[str]) -> InitErrorDetails:
+def _unknown(key: object, near: str | None, known: list[str], here: str | None) -> InitErrorDetails:
     hint = f"did you mean '{near}'?" if near else f"known keys: {', '.join(known) or 'none'}"
+    if here is not None:
+        hint = f"here it is {here}"
     error = PydanticCustomError("unknown_key", "unknown key; {hint}", {"hint": hint})
     return InitErrorDetails(type=error, loc=(str(key),), input=key)
 

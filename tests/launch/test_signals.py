@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from srlhpc.launch.signals import ENDS, WARNINGS, JobSignals
+from srlhpc.launch import signals as module
+from srlhpc.launch.signals import ENDS, WARNINGS, JobSignals, Signals
+from srlhpc.runs.paths import AttemptPaths
 
 
 @pytest.fixture
@@ -30,6 +33,23 @@ def test_noted_warning_keeps_the_handler_before_it_for_the_requeue(signals: JobS
     assert signals.requeue is not None
     signals.requeue(signal.SIGUSR2, None)
     assert asked == [signal.SIGUSR2]
+
+
+@pytest.mark.parametrize(("number", "counted"), [(signal.SIGTERM, 1), (signal.SIGHUP, 1), (signal.SIGINT, 2)])
+def test_second_signal_of_one_request_does_not_end_at_once(
+    number: int, counted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    (tmp_path / "control").mkdir()
+    with Signals(AttemptPaths(tmp_path), raises=False).caught() as caught:
+        os.kill(os.getpid(), number)
+        # As `timeout` does: first the process, then its group.
+        os.kill(os.getpid(), number)
+        assert caught.count == counted
+        now += 2.0
+        os.kill(os.getpid(), number)
+        assert caught.count == counted + 1
 
 
 def test_job_is_being_ended_once_term_is_noted(signals: JobSignals) -> None:

@@ -14,6 +14,7 @@ from srlhpc.errors import UserError
 from srlhpc.plan.exploration import acting_exploration, check_exploration
 from srlhpc.plan.plan import Plan
 from tests.plan.test_planner import TAG, actors, planned, two_policies
+from tests.plan.test_replay import REACH
 from tests.rules.double_q import Settings
 
 LADDER = {"kind": "tests.rules.double_q", "base": 0.5, "exponent": 1.0}
@@ -67,9 +68,36 @@ def test_rule_that_says_nothing_of_exploration_has_none() -> None:
     assert acting_exploration(planned(), "default", [0]) is None
 
 
-def test_plan_says_that_exploration_depends_on_the_number_of_actors() -> None:
-    (note,) = planned(**VALUES, actors=actors()).notes
-    assert "policies.default: 16 columns (agents of all environments) explore, each by its number" in note
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (
+            LADDER,
+            "epsilon 0.5 to 0.25; by the number of each of 16 columns (agents of all environments), which another "
+            "actors.ranks, ring or environments changes",
+        ),
+        (LADDER | {"exponent": 0.0}, "epsilon 0.5"),
+        (
+            LADDER | {"exponent": 0.0, "scale": {"start": 1.0, "end": 0.0, "steps": 400}},
+            "epsilon 0.5 at first, 0 at step 1,000,000,000",
+        ),
+    ],
+)
+def test_plan_says_how_policies_explore(rule: dict[str, Any], text: str) -> None:
+    (note,) = planned(**VALUES | {"algorithm": rule}, actors=actors()).notes
+    assert note == f"policies.default explores: {text}"
+
+
+def test_plan_says_when_exploration_ends_at_a_step() -> None:
+    notes = planned(
+        REACH,
+        network={"kind": "mlp"},
+        algorithm={"kind": "sac", "exploration": {"kind": "uniform_start", "steps": 5000}},
+        batch={"fragments": 32},
+        replay={},
+        actors=actors(),
+    ).notes
+    assert notes == ("policies.default explores: uniform 1 until step 5,000, then 0; noise 1",)
 
 
 class Odd(Settings):

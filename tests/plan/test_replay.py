@@ -36,7 +36,7 @@ from srlhpc.specs.replay import PrioritizedDraw, UniformDraw
 from tests.plan.test_planner import ALONE, TAG, actors, planned
 
 RULE = {"kind": "tests.plan.wanting", "data": "replay", "feedback": True}
-REPLAY = {"capacity": 1000, "samples_per_insert": 4.0, "block_steps": 8}
+REPLAY = {"start_steps": 100, "capacity": 1000, "samples_per_insert": 4.0, "block_steps": 8}
 BATCH = {"fragments": 8, "fragment_steps": 4}
 MEMORY = {"kind": "mlp", "hidden": [8], "recurrent": {"kind": "lstm", "size": 4}}
 REACH = Spaces((Kind("agent", ("agent",), {"obs": ArraySpec((2,), "float32")}, Continuous(2)),))
@@ -142,7 +142,9 @@ def test_checkpoints_hold_replay_where_it_is_wanted_and_in_serial_runs() -> None
     assert "checkpoints: hold nothing of it; a resumed run fills it again" in plan_table(replayed())
     megabytes = (32 + 4) * stored_bytes(wanted, "default") / 1e6
     assert disk_bytes(wanted, "default") == (32 + 4) * stored_bytes(wanted, "default")
-    assert f"checkpoints: hold it in files of their own, {megabytes:,.1f} MB on the disk" in plan_table(wanted)
+    assert f"checkpoints: hold it in files of their own, {megabytes:,.1f} MB of records on the disk" in plan_table(
+        wanted
+    )
 
 
 def test_files_beside_checkpoints_are_an_eighth_of_the_store_at_most() -> None:
@@ -195,8 +197,8 @@ def test_a_window_of_replay_is_one_record_unless_a_memory_is_trained() -> None:
 def test_plan_tells_records_bytes_memory_and_pace() -> None:
     text = plan_table(replayed(replay={"ranks": 2, "start_steps": 300}))
     assert "replay: 2 shards, each on a rank of its own, 1,024 records (16 blocks a shard)" in text
-    assert "draws: uniform, windows of 4 records (burn-in 0, trained 4, behind 0) from every 1 record" in text
-    assert "pace: 4 records trained for each that came in, which is 0.125 updates for each; from 300 steps on" in text
+    assert "draws: uniform, windows of 4 records (burn-in 0, trained 4, behind 0), which begin at every record" in text
+    assert "which is 0.125 updates for each, one every 8; from 300 steps on, each shard within" in text
     assert "replay: 1 shard beside its trainer, " in plan_table(replayed())
     assert "policy lag" not in text
 
@@ -239,6 +241,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "policies.default.replay.capacity: is 1000, of which a replay rank keeps 32 blocks of 32 records, but a window "
         "of 100 records (0 of burn-in, 100 trained, 0 behind) needs 13 blocks of 8 steps from each of 4 groups: raise "
         "it to 1664 at least, or shorten the window",
+    ),
+    "start beyond what is kept": (
+        {"replay": {"start_steps": 1025}},
+        "policies.default.replay.start_steps: is 1025, which are 1,025 records, but only 1,024 are kept "
+        "(replay.capacity 1000, in whole blocks): lower it, or raise replay.capacity",
     ),
     "tolerance at which both sides wait": (
         {"replay": {"tolerance": 79.0}},

@@ -11,6 +11,7 @@ from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.segment_folder import segments_of
 from srlhpc.errors import UserError
+from srlhpc.plan.layouts import window_shape
 from srlhpc.ranks.serial import run_serial
 from srlhpc.runs.checkpoints import checkpoint_folder
 from srlhpc.runs.paths import RunPaths
@@ -96,7 +97,31 @@ def test_store_of_another_layout_starts_empty_and_says_so(trained: RunPaths) -> 
     assert status["roles"]["replay"]["refills"] == 1.0
     (warning,) = status["warnings"]
     assert warning.startswith("replay of policy default starts empty: its blocks have another layout")
-    assert warning.endswith("training goes on when 100 steps came in")
+    assert warning.endswith(
+        "training goes on when 100 steps came in, and until then the checkpoint stays as it is, with what it holds of "
+        "replay"
+    )
+
+
+@pytest.mark.parametrize("steps", [(1, 9), (9, 1)])
+def test_run_of_other_sums_of_rewards_draws_every_window_once(tmp_path: Path, steps: tuple[int, int]) -> None:
+    def dqn(updates: int, n_steps: int) -> dict[str, Any]:
+        made = job(updates, every=20)
+        made["policies"]["default"] |= {"network": {"kind": "mlp"}, "algorithm": {"kind": "dqn", "n_steps": n_steps}}
+        return made
+
+    before, after = steps
+    paths = make_run(tmp_path, dqn(40, before))
+    run_serial(paths, make_attempt(paths, dqn(40, before))[0])
+    change_job(paths, dqn(60, after))
+    attempt, plan = make_attempt(paths, dqn(60, after), checkpoint(paths, 40))
+
+    run_serial(paths, attempt)
+
+    part = read_checkpoint(checkpoint(paths, 60))["replay"][LABEL]
+    assert part["store"]["window"].tolist() == [0, window_shape(plan, "default").fragment_steps, after - 1, 1]
+    items = part["store"]["draws"]["items"]
+    assert len(items) == len(set(items.tolist()))
 
 
 def test_disk_that_is_full_for_blocks_ends_nothing_and_the_next_checkpoint_is_whole(

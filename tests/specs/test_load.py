@@ -71,6 +71,18 @@ def test_one_checkpoint_setting_leaves_the_others_at_their_defaults() -> None:
     ("old", "new", "message"),
     [
         ("ranks: 2", "rank: 2", "jobs/pong.yaml:14: actors.rank: unknown key; did you mean 'ranks'?"),
+        (
+            "fragments: 8",
+            "batch_size: 8",
+            "jobs/pong.yaml:10: policies.default.batch.fragments: is missing.\n"
+            "jobs/pong.yaml:11: policies.default.batch.batch_size: unknown key; here it is fragments, of "
+            "fragment_steps records each",
+        ),
+        (
+            "{factory: catch}",
+            "catch",
+            "jobs/pong.yaml:2: environment: is 'catch'; it must be a mapping (such as {kind: catch}).",
+        ),
         ("ranks: 2", "ranks: 0", "jobs/pong.yaml:14: actors.ranks: is 0; it must be at least 1."),
         ("ranks: 2", "ranks: -3", "jobs/pong.yaml:14: actors.ranks: is -3; it must be at least 1."),
         ("ranks: 2", "ranks: two", "jobs/pong.yaml:14: actors.ranks: is 'two'; it must be a whole number."),

@@ -31,6 +31,16 @@ Fraction = Annotated[float, Ge(0.0), Le(1.0)]
 class Settings(AlgorithmSettings):
     """Deep Q-learning from replay."""
 
+    elsewhere = {
+        "lr": "learning_rate",
+        **dict.fromkeys(("epsilon", "eps", "epsilon_greedy"), "exploration: {kind: epsilon, value: ...}"),
+        **dict.fromkeys(("exploration_fraction", "epsilon_decay"), "exploration: {kind: epsilon, value: {start: ...}}"),
+        **dict.fromkeys(("target_update_interval", "target_network_frequency"), "target_every_updates"),
+        "tau": "polyak",
+        "batch_size": "batch.fragments of the policy",
+        "buffer_size": "replay.capacity of the policy",
+    }
+
     learning_rate: Schedule = 2.5e-4
     """Adam's step size. Default: Mnih et al. 2015; R2D2 (Kapturowski et al. 2019, table 2) has 1e-4."""
     gamma: Fraction = 0.99

@@ -20,6 +20,16 @@ Fraction = Annotated[float, Ge(0.0), Le(1.0)]
 class Settings(AlgorithmSettings):
     """Proximal policy optimisation with GAE."""
 
+    elsewhere = {
+        "lr": "learning_rate",
+        **dict.fromkeys(("clip_range", "clip_coef", "eps_clip", "epsilon"), "clip_ratio"),
+        **dict.fromkeys(("ent_coef", "entropy_coeff"), "entropy_coefficient"),
+        **dict.fromkeys(("vf_coef", "vf_coeff"), "value_coefficient"),
+        **dict.fromkeys(("update_epochs", "n_epochs"), "epochs"),
+        "max_grad_norm": "max_gradient_norm",
+        "lambda": "gae_lambda",
+    }
+
     learning_rate: Schedule = 3e-4
     """Adam's step size."""
     gamma: Fraction = 0.99

@@ -26,6 +26,14 @@ class Settings(AlgorithmSettings):
     Defaults are those of the paper (table 1) where CleanRL's `sac_continuous_action.py` agrees, and CleanRL's else.
     """
 
+    elsewhere = {
+        **dict.fromkeys(("lr", "learning_rate"), "actor_learning_rate and critic_learning_rate"),
+        **dict.fromkeys(("alpha", "ent_coef", "entropy_coefficient"), "temperature"),
+        "tau": "polyak",
+        "batch_size": "batch.fragments of the policy",
+        "buffer_size": "replay.capacity of the policy",
+    }
+
     actor_learning_rate: Schedule = 3e-4
     """Adam's step size of the actor."""
     critic_learning_rate: Schedule = 1e-3

@@ -45,9 +45,10 @@ def bottleneck(shares: Mapping[str, Shares], inference: Inference) -> str | None
         waits = f"trainer waits {_percent(starved)} of its time for batches"
         return f"{waits}; {_slow_actors(actor, shares.get('policy_server', {}), inference)}"
     if blocked >= _MATTERS:
+        less = "lower replay.samples_per_insert" if shares.get("replay") else "train fewer epochs"
         return (
             f"actors wait {_percent(blocked)} of their time for a free slot: the trainer is the limit: add a trainer, "
-            "or train fewer epochs"
+            f"or {less}"
         )
     return f"trainer computes {_percent(trainer.get('computing', 0.0))} of its time and waits little: well balanced"
 

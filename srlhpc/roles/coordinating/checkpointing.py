@@ -42,6 +42,8 @@ class Checkpointing:
         shard_parts: serial mode: what those would send, taken when the file is written; may fail as that may.
         segments: the files of blocks that those parts name; None: nobody keeps them in order.
         roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
+        spared: file and policies of the checkpoint that the run went on from, if that holds replay which this attempt
+            could not take over. It is not written over before a policy has trained: its replay would be lost.
         in_thread: write beside the loop; serial mode writes at once.
         clock: monotonic seconds.
     """
@@ -58,8 +60,10 @@ class Checkpointing:
         segments: SegmentFolder | None = None,
         roles_state: Callable[[], dict[str, Any]] | None,
         in_thread: bool,
+        spared: tuple[Path, Mapping[str, Any]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._spared = spared
         self._folder, self._receivers, self._meta, self._score = folder, parts, meta, score
         self._roles_state, self._in_thread, self._clock = roles_state, in_thread, clock
         self._shards, self._shard_parts, self._segments = shards or {}, shard_parts, segments
@@ -187,6 +191,10 @@ class Checkpointing:
 
     def _write(self, tree: dict[str, Any], updates: int, score: Score | None) -> None:
         self._unwritten = None
+        if self._spared is not None and _updates(tree["policies"]) == _updates(self._spared[1]):
+            self.last, self.last_updates = self._spared[0], updates
+            return
+        parts: Mapping[str, Any] | None = None
         try:
             parts = tree.get(REPLAY, {}) if self._shard_parts is None else self._shard_parts()
             whole = {**tree, REPLAY: whole_parts(parts)}
@@ -195,7 +203,8 @@ class Checkpointing:
             self.last = self._folder.save(whole, updates, *(score or ()))
         except OSError as error:
             self._unwritten = (tree, updates, score)
-            where = not_written(self._folder.path, error, _size(tree))
+            # What blocks that could not be written need is not known.
+            where = not_written(self._folder.path, error, None if parts is None else _size(tree))
             self._say(f"checkpoint at update {updates} could not be written: {where}; {self._what_is_left()}")
             return
         self.last_updates = updates
@@ -226,6 +235,10 @@ class Checkpointing:
             self._thread.join()
         for receiver in self._everyone.values():
             receiver.close()
+
+
+def _updates(policies: Mapping[str, Any]) -> dict[str, int]:
+    return {name: int(policy["counters"]["updates"]) for name, policy in policies.items()}
 
 
 def _size(tree: Mapping[str, Any]) -> int:

@@ -149,8 +149,9 @@ class Progress:
         """How old the data of each policy's last update was, in updates, and what bounds it."""
         return {
             name: {**dict(zip(("min", "mean", "max"), update["lag"], strict=True)), **self._lag_limits[name]._asdict()}
-            for name, update in self.updates_of.items()
-            if name in self._lag_limits
+            # The run's first policy is told of first, whichever reports first.
+            for name in self._lag_limits
+            if (update := self.updates_of.get(name)) is not None
         }
 
     def details(self) -> dict[str, Any]:

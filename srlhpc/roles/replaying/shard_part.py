@@ -119,6 +119,8 @@ class ShardPart:
             UserError: a file is missing or damaged.
             ValueError: the blocks are others.
         """
+        if not self._store.fits(part["store"]):
+            raise ValueError("its slots, windows or draws are others")
         self._store.load_state(part["store"], runs_of(part, self._log.folder))
         self._log.go_on(segments_of(part), self._store.inserted_blocks)
 

@@ -33,6 +33,12 @@ CASES: list[tuple[Inference, dict[str, float], dict[str, float], dict[str, float
 ]  # fmt: skip
 
 
+def test_rule_without_epochs_is_not_told_to_train_fewer() -> None:
+    line = bottleneck({"trainer": {"computing": 0.95}, "actor": {"slot": 0.5}, "replay": {"computing": 0.05}}, "server")
+    assert line is not None
+    assert line.endswith("add a trainer, or lower replay.samples_per_insert")
+
+
 @pytest.mark.parametrize(("inference", "trainer", "server", "actor", "words"), CASES)
 def test_line_from_shares_names_the_limit_and_the_remedy(
     inference: Inference, trainer: dict[str, float], server: dict[str, float], actor: dict[str, float], words: str

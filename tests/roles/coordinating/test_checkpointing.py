@@ -75,6 +75,20 @@ def test_parts_of_different_checkpoints_are_never_put_together(tmp_path: Path) -
     assert [path.name for path in CheckpointFolder(tmp_path).files()] == ["updates-000000008.h5"]
 
 
+def test_checkpoint_whose_replay_was_not_taken_over_is_not_written_over_before_training(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    old = folder.save({"policies": {"first": part(7), "second": part(9)}, "replay": {"shard": {"blocks": 3}}}, 7)
+    parts = Parts(folder, replay={"spared": (old, {"first": part(7), "second": part(9)})})
+
+    for first, second in ((7, 9), (7, 10)):
+        parts.checkpointing.ask()
+        parts.send("first", first)
+        parts.send("second", second)
+
+        assert (parts.checkpointing.last, parts.checkpointing.last_updates) == (old, 7)
+        assert ("replay" in read_checkpoint(old)) == (second == 9)
+
+
 def test_part_that_comes_while_a_file_is_written_is_not_taken_for_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
