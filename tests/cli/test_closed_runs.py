@@ -23,6 +23,8 @@ def call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
     # All that commands load, while this process may still read it.
     for name in COMMANDS:
         importlib.import_module(f"srlhpc.cli.{MODULES.get(name, name)}")
+    for name in ("specs.load", "launch.attempt", "launch.foreman", "launch.preparation", "runs.checkpoint_fit"):
+        importlib.import_module(f"srlhpc.{name}")
     written_run(tmp_path, "open")
     closed = written_run(tmp_path, "closed")
     closed.folder.chmod(0o700)

@@ -45,13 +45,13 @@ def test_replay_goes_on_where_groups_and_layout_are_the_same(tmp_path: Path) -> 
         replayed(replay={"ranks": 2}),
         replayed(replay={"ranks": 4}),
         replayed(trainers={"ranks": 2}),
-        replayed(replay={"capacity": 500, "samples_per_insert": 1.0}),
+        replayed(replay={"capacity": 500, "start_steps": 100, "samples_per_insert": 1.0}),
         replayed(actors=actors(ranks=4, ring=1)),
         replayed(serial=True),
     ):
         assert why(tree, plan, tmp_path / "replay") is None
     (resumed,) = replay_resumes(tree, replayed(), tmp_path / "replay")
-    assert resumed == ("replay of policy default goes on with 2 blocks", False)
+    assert (resumed.text, resumed.is_empty) == ("replay of policy default goes on with 2 blocks", False)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_replay_of_other_groups_or_layouts_starts_empty(changes: Any, reason: st
 
 
 def test_replay_that_was_not_kept_starts_empty_and_says_for_how_long(tmp_path: Path) -> None:
-    (resumed,) = replay_resumes({}, replayed(replay={"start_steps": 5000}), tmp_path / "replay")
+    (resumed,) = replay_resumes({}, replayed(replay={"start_steps": 5000, "capacity": 5000}), tmp_path / "replay")
     assert resumed.is_empty
     assert resumed.text == (
         "replay of policy default starts empty: the checkpoint holds nothing of it (with replay.checkpoint: true later "

@@ -29,7 +29,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "no limit of the policy lag": (["max_policy_lag=null"], r"max_policy_lag: is null beside replay"),
     "normalised returns": (
         ["normalize.returns=true"],
-        r"normalize\.returns: is true beside replay, .*pop_art or false",
+        r"normalize\.returns: is true beside replay, .*set it to false",
     ),
     "scaled targets": (["normalize.returns=targets_only"], r"normalize\.returns: is targets_only beside replay"),
     "stride": (["replay.stride=5"], r"block_steps: is 32, which is no multiple of stride \(5\)"),
