@@ -132,7 +132,8 @@ def as_vector(rows: Tensor) -> Tensor:
 def _as_image(rows: Tensor) -> Tensor:
     device = rows.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
-    return rows.to(dtype, memory_format=torch.channels_last)
+    # Two passes, each vectorised; casting and moving in one takes twice as long.
+    return rows.to(dtype).contiguous(memory_format=torch.channels_last)
 
 
 def _concatenate(parts: list[Tensor]) -> Tensor | None:
