@@ -30,9 +30,9 @@ def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None
     folder = open_root(root)
     if name is not None:
         check_name(name, folder)
-    read = load_job(job, overrides)
-    spec = read.spec
     with fork_server(wanted=not serial) as forks:
+        read = load_job(job, overrides)
+        spec = read.spec
         plan = prepare_here(spec, serial=serial, naming=read.naming_places)
         paths = create_run(folder, name, Path(job).stem, dump_experiment(spec), spec.seed, sys.argv)
         say(f"run {paths.name} in {paths.folder}")

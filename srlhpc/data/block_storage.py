@@ -83,7 +83,8 @@ class BlockStorage:
         self._rows = np.minimum(np.arange(self._size + 1), self._size - 1)[:, None]
         self._beyond = (np.arange(self._size + 1) == self._size)[:, None]
         small = [(item.name, item.dtype, item.shape[3:]) for item in block.fields if _is_small(item, self._records)]
-        packed = np.zeros((slots, self._records, environments, agents), small)
+        # Aligned, so that each field by itself is an array like any other.
+        packed = np.zeros((slots, self._records, environments, agents), np.dtype(small, align=True))
         self._small = packed.reshape(-1)
         """All small fields, with one axis for slots, records and columns."""
         self._arrays: dict[str, Array] = {name: packed[name] for name, *_ in small}

@@ -54,6 +54,7 @@ class Foreman:
         own = rank_program(attempt) if program is None else program
         self._program = own if fork_server is None else fork_server.program(own)
         self._fork_server = fork_server
+        self._environment = {} if fork_server is None else fork_server.environment
         self._progress = ProgressLine(out or sys.stderr)
         self._monitor = AttemptMonitor(paths, attempt, lease, ranks, self._progress, limits or Limits())
         self._signals = Signals(attempt, raises=False)
@@ -71,7 +72,7 @@ class Foreman:
 
     def _run_ranks(self) -> Outcome:
         started = time.time()
-        mpiexec = start_ranks(self._attempt, self._ranks, self._program)
+        mpiexec = start_ranks(self._attempt, self._ranks, self._program, self._environment)
         try:
             forced = self._monitor.until_gone(mpiexec, self._must_go)
         except BaseException as error:

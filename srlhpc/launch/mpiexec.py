@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from srlhpc.comm.mpi.networks import settings_within_a_node
@@ -28,7 +29,10 @@ Flavour = Literal["mpich", "openmpi4", "openmpi5"]
 
 
 def start_ranks(
-    attempt: AttemptPaths, ranks: Sequence[LabelledRank], program: Sequence[str]
+    attempt: AttemptPaths,
+    ranks: Sequence[LabelledRank],
+    program: Sequence[str],
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
     """Starts all ranks of an attempt. Call it from the main thread: the ranks die when the calling thread ends.
 
@@ -36,16 +40,23 @@ def start_ranks(
         attempt: its folders exist; logs and exit statuses go there.
         ranks: all ranks of the plan.
         program: command of a rank.
+        environment: what the ranks get beside what all have.
 
     Raises:
         UserError: there is no mpiexec.
     """
     script = attempt.folder / "rank.sh"
     script.write_text(rank_script(attempt, ranks, program))
-    return start_mpiexec(attempt, len(ranks), script, attempt.logs / "mpiexec.log")
+    return start_mpiexec(attempt, len(ranks), script, attempt.logs / "mpiexec.log", environment)
 
 
-def start_mpiexec(attempt: AttemptPaths, ranks: int, script: Path, output: Path) -> subprocess.Popen[bytes]:
+def start_mpiexec(
+    attempt: AttemptPaths,
+    ranks: int,
+    script: Path,
+    output: Path,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.Popen[bytes]:
     """Starts a shell script on so many ranks, in a session of its own that ends with this process.
 
     Args:
@@ -53,6 +64,7 @@ def start_mpiexec(attempt: AttemptPaths, ranks: int, script: Path, output: Path)
         ranks: size of the world.
         script: what each rank runs.
         output: a file that what mpiexec and the ranks say is added to.
+        environment: what they get beside what all have.
 
     Raises:
         UserError: there is no mpiexec.
@@ -65,7 +77,7 @@ def start_mpiexec(attempt: AttemptPaths, ranks: int, script: Path, output: Path)
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env=rank_environment(os.environ, attempt, kind),
+            env={**rank_environment(os.environ, attempt, kind), **environment},
             start_new_session=True,
             preexec_fn=die_with_parent,
         )

@@ -16,8 +16,8 @@ from srlhpc.runs.failures import signal_name
 from srlhpc.runs.paths import AttemptPaths
 
 _ECHO_SECONDS = 1.0
-"""So soon after the first SIGTERM or SIGHUP another one is the same request: timeout(1) signals the process, and then
-its group."""
+"""So soon after a SIGTERM or SIGHUP that was the first signal the same one is the same request: timeout(1) signals the
+process, and then its group."""
 
 
 class Signals:
@@ -33,7 +33,7 @@ class Signals:
         self._raises = raises
         self._pid = os.getpid()
         self.count = 0
-        self._first_at = 0.0
+        self._first, self._first_at = 0, 0.0
         self._is_owed = False
         """Whether the coordinator is still to be asked."""
 
@@ -54,11 +54,11 @@ class Signals:
             self._leave(number)
             return
         now = time.monotonic()
-        if self.count and number != signal.SIGINT and now - self._first_at < _ECHO_SECONDS:
+        if self.count and number == self._first != signal.SIGINT and now - self._first_at < _ECHO_SECONDS:
             return
         self.count += 1
         if self.count == 1:
-            self._first_at = now
+            self._first, self._first_at = number, now
             self._is_owed = True
             self.insist()
             how = "press Ctrl-C again" if number == signal.SIGINT else "send it again"

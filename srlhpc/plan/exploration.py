@@ -69,17 +69,24 @@ def exploration_notes(plan: Plan) -> Iterator[str]:
 
 
 def _over_time(name: str, values: Callable[[int], FloatArray], end: int) -> str:
-    """`epsilon 1 at first, 0.05 at step 20,000` of numbers for all columns by trained steps."""
+    """`epsilon 1 at first, 0.05 at step 20,000` of numbers of all columns, which follow the trained steps one way."""
     first, last = values(0), values(end)
     if np.array_equal(first, last):
         return f"{name} {_range(first)}"
-    same, other = 0, end
-    while other - same > 1:
-        middle = (same + other) // 2
-        same, other = (middle, other) if np.array_equal(values(middle), first) else (same, middle)
-    if np.array_equal(values(other), last):
-        return f"{name} {_range(first)} until step {other:,}, then {_range(last)}"
-    return f"{name} {_range(first)} at first, {_range(last)} at step {end:,}"
+    until = _first(lambda step: not np.array_equal(values(step), first), end)
+    done = _first(lambda step: np.array_equal(values(step), last), end)
+    if until == done:
+        return f"{name} {_range(first)} until step {done:,}, then {_range(last)}"
+    return f"{name} {_range(first)} at first, {_range(last)} at step {done:,}"
+
+
+def _first(holds: Callable[[int], bool], end: int) -> int:
+    """The first step at which something holds that holds at `end`, not at 0, and stays so once it does."""
+    before, step = 0, end
+    while step - before > 1:
+        middle = (before + step) // 2
+        before, step = (before, middle) if holds(middle) else (middle, step)
+    return step
 
 
 def _range(values: FloatArray) -> str:

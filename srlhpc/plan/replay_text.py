@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from srlhpc.errors import counted
-from srlhpc.plan.layouts import shard_windows, window_shape, windows_layout
+from srlhpc.plan.layouts import fragment, shard_windows, window_shape, windows_layout
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
     block_records,
@@ -17,7 +17,6 @@ from srlhpc.plan.replay_sizes import (
     store_bytes,
     tolerance,
     updates_for,
-    window_blocks,
 )
 
 
@@ -37,8 +36,8 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
         "under way",
         f"  draws: {draw_of(plan, policy).kind}, windows of {counted(shape.records, 'record')} "
         f"(burn-in {shape.burn_in_steps}, trained {shape.fragment_steps}, behind {shape.after}), which begin "
-        f"{'at every record' if shape.stride == 1 else f'every {shape.stride} records'} and reach over "
-        f"{counted(window_blocks(plan, policy), 'block')}; "
+        f"{'at every record' if shape.stride == 1 else f'every {shape.stride} records'} and reach into "
+        f"{counted(_reached(plan, policy), 'block')}; "
         f"{shard_windows(plan, policy)} from each shard for a batch ({windows / 1e6:.2f} MB)"
         + (f", of at most {counted(spec.max_age, 'update')} ago" if spec.max_age is not None else ""),
         f"  pace: {samples_per_insert(plan, policy):g} records trained for each that came in, which is "
@@ -54,6 +53,13 @@ def _checkpoints(plan: Plan, policy: str) -> str:
     return (
         f"hold it in files of their own, {disk_bytes(plan, policy) / 1e6:,.1f} MB of records on the disk for the newest"
     )
+
+
+def _reached(plan: Plan, policy: str) -> int:
+    """Blocks of one group that a window may have records of."""
+    shape, records = window_shape(plan, policy), fragment(plan, policy).records
+    last_start = (records - 1) // shape.stride * shape.stride
+    return (last_start + shape.records - 1) // records + 1
 
 
 def _updates(rate: float) -> str:

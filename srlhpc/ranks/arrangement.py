@@ -38,8 +38,6 @@ def arrangement(plan: Plan) -> str:
 
 def _replay(plan: Plan, policy: str, spec: ReplaySpec) -> dict[str, Any]:
     shown: dict[str, Any] = spec.model_dump(mode="json", exclude={"checkpoint"})
-    # Checkpoints of before there was a limit still fit where there is none.
-    shown = {key: value for key, value in shown.items() if key != "max_age" or value is not None}
     # Where the job leaves it to the rule, its settings say what is drawn: sums of another n need other windows.
     return shown | {
         "window": asdict(window_shape(plan, policy)),

@@ -20,7 +20,7 @@ from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.inputs import checkpoint_path
 from srlhpc.roles.checkpoint_parts import PartReceiver
 from srlhpc.roles.coordinating.checkpoint_schedule import CheckpointSchedule
-from srlhpc.roles.coordinating.checkpointing import Checkpointing
+from srlhpc.roles.coordinating.checkpointing import Checkpointing, updates_of
 from srlhpc.roles.coordinating.coordinator import Coordinator, CoordinatorFiles
 from srlhpc.roles.coordinating.live_timing import LiveTiming
 from srlhpc.roles.coordinating.liveness import Liveness, RankRecord
@@ -111,13 +111,13 @@ def _checkpointing(
     )
 
 
-def _spared(context: RankContext) -> tuple[Path, Mapping[str, Any]] | None:
-    """File and policies of the checkpoint that is not to be written over, if there is one."""
+def _spared(context: RankContext) -> tuple[Path, Mapping[str, int]] | None:
+    """File of the checkpoint that is not to be written over, and updates of each policy there, if there is one."""
     path, tree = checkpoint_path(context.paths, context.attempt), context.restored
     if path is None or tree is None:
         return None
     resumed = replay_resumes(tree, context.plan, context.paths.replay)
-    return (path, tree["policies"]) if any(policy.leaves_some for policy in resumed) else None
+    return (path, updates_of(tree)) if any(policy.leaves_some for policy in resumed) else None
 
 
 def _lost_replay(context: RankContext, restored: Mapping[str, Any]) -> list[str]:

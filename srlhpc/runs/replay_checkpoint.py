@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,6 +60,11 @@ def why_empty(tree: Mapping[str, Any], plan: Plan, policy: str, folder: Path) ->
         return f"it was kept of {counted(int(first['groups']), 'group')}, and there are {len(plan.groups)} now"
     if first["layout"] != block_layout(plan, policy).digest:
         return "its blocks have another layout (actors.environments, agents, replay.block_steps or arrays of records)"
+    return _missing(shards, folder)
+
+
+def _missing(shards: Sequence[Part], folder: Path) -> str | None:
+    """Which file of blocks is missing or cut off, of those that some parts name; None if none is."""
     try:
         for part in shards:
             for segment in segments_of(part):
@@ -139,7 +144,8 @@ def replay_resumes(tree: Mapping[str, Any], plan: Plan, folder: Path) -> Iterato
         if (reason := why_empty(tree, plan, policy, folder)) is not None:
             steps = counted(start, "step")
             until = f"training goes on when {steps} came in"
-            some = bool(saved_shards(tree, policy))
+            shards = saved_shards(tree, policy)
+            some = bool(shards) and _missing(shards, folder) is None
             stays = ", and until then the checkpoint stays as it is, with what it holds of replay" if some else ""
             said = f"replay of policy {policy} starts empty: {reason}; {until}{stays}"
             yield ReplayResume(said, True, start, some)

@@ -14,8 +14,8 @@ def attribute_docs(cls: type) -> dict[str, str]:
     for owner in reversed(cls.__mro__):
         try:
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
-        except (OSError, TypeError):
-            # It has none: a class of C, or one that was made while the program ran.
+        except (OSError, TypeError, SyntaxError):
+            # It has none: a class of C, or one that was made while the program ran; or its lines are no class alone.
             continue
         assert isinstance(body, ast.ClassDef)
         for statement, following in pairwise(body.body):

@@ -150,7 +150,8 @@ def _literal(kind: str, context: dict[str, Any]) -> str | None:
 
 
 def _hint(kind: str, value: Any) -> str:
-    if _MUST_BE.get(kind) == "a mapping" and isinstance(value, str):
+    # One of several kinds; other mappings have no such key.
+    if kind == "model_attributes_type" and isinstance(value, str):
         return f" (such as {{kind: {value}}})"
     if kind in ("int_type", "int_from_float") and isinstance(value, float) and value.is_integer():
         return f" (write {int(value):_})"

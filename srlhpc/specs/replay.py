@@ -58,7 +58,11 @@ class ReplaySpec(Spec):
     elsewhere = {
         **dict.fromkeys(("buffer_size", "size", "max_size", "replay_size"), "capacity"),
         **dict.fromkeys(("learning_starts", "warmup_steps", "min_size"), "start_steps"),
-        **dict.fromkeys(("train_frequency", "train_freq", "replay_ratio", "gradient_steps"), "samples_per_insert"),
+        **dict.fromkeys(
+            ("train_frequency", "train_freq", "gradient_steps"),
+            "samples_per_insert: trained records of a batch x updates / steps between them",
+        ),
+        "replay_ratio": "samples_per_insert, trained records for each that comes in",
         "prioritized": "draw: {kind: prioritized}",
         "alpha": "draw: {kind: prioritized, alpha: ...}",
         "beta": "draw: {kind: prioritized, beta: ...}",

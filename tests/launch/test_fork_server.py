@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +19,13 @@ import pytest
 
 from srlhpc.data.atomic import write_json
 from srlhpc.launch.fork_server import ForkServer, fork_server
+from srlhpc.ranks.fork_stub import SIZE
 from srlhpc.runs.processes import FORK_SERVER_VARIABLE, kill_processes_of, processes_of
 from srlhpc.specs.child_processes import marked
 from tests.launch.fake_runs import wait_for
 
 RANK = """
-import json, os, signal, subprocess, sys, time
+import json, os, resource, signal, subprocess, sys, time
 
 def main():
     how = sys.argv[1] if len(sys.argv) > 1 else "tell"
@@ -42,6 +46,7 @@ def main():
         "said": os.read(int(os.environ["NUMBER"]), 100).decode(), "torch": "torch" in sys.modules,
         "leads": os.getsid(0) == os.getpid(), "shell": os.fsdecode(subprocess.check_output("echo $WORD", shell=True)),
         "unbuffered": sys.stdout.line_buffering or sys.stdout.write_through,
+        "cores": len(os.sched_getaffinity(0)), "files": resource.getrlimit(resource.RLIMIT_NOFILE),
     }))
     print("a complaint", file=sys.stderr)
     return 0
@@ -74,7 +79,8 @@ def command(server: ForkServer, *arguments: str) -> list[str]:
 
 @contextmanager
 def started(server: ForkServer, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(command(server, *arguments), stdout=subprocess.PIPE, text=True) as stub:
+    environment = {**os.environ, **server.environment}
+    with subprocess.Popen(command(server, *arguments), env=environment, stdout=subprocess.PIPE, text=True) as stub:
         try:
             yield stub
         finally:
@@ -82,7 +88,7 @@ def started(server: ForkServer, *arguments: str) -> Iterator[subprocess.Popen[st
 
 
 def code_of(server: ForkServer, *arguments: str) -> int:
-    return subprocess.run(command(server, *arguments), check=False).returncode
+    return subprocess.run(command(server, *arguments), env={**os.environ, **server.environment}, check=False).returncode
 
 
 def pids(process: subprocess.Popen[str], count: int = 1) -> list[int]:
@@ -92,6 +98,13 @@ def pids(process: subprocess.Popen[str], count: int = 1) -> list[int]:
 
 def is_alive(pid: int) -> bool:
     return os.path.exists(f"/proc/{pid}") and "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def narrow() -> None:
+    """What launchers do to a process before it starts."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    resource.setrlimit(resource.RLIMIT_NOFILE, (333, 444))
 
 
 def told(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -107,7 +120,7 @@ def told(arguments: Sequence[str], folder: Path, environment: Mapping[str, str])
         env={**os.environ, **environment, "NUMBER": str(read)},
         pass_fds=[read],
         umask=0o027,
-        preexec_fn=lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN),
+        preexec_fn=narrow,
     )
     os.close(read)
     assert done.stderr == "a complaint\n"
@@ -116,7 +129,7 @@ def told(arguments: Sequence[str], folder: Path, environment: Mapping[str, str])
 
 
 def test_rank_takes_over_what_its_stub_was_started_with(server: ForkServer, tmp_path: Path) -> None:
-    word = {"WORD": "wide\udcff"}
+    word = {"WORD": "wide\udcff", **server.environment}
 
     found = told(command(server, "tell", "it"), tmp_path, word)
 
@@ -131,6 +144,8 @@ def test_rank_takes_over_what_its_stub_was_started_with(server: ForkServer, tmp_
         "leads": True,
         "shell": "wide\udcff\n",
         "unbuffered": True,
+        "cores": 1,
+        "files": [333, 444],
     }
 
 
@@ -145,7 +160,8 @@ def test_stub_dies_of_what_its_rank_dies_of(server: ForkServer, number: signal.S
 
 
 def test_rank_that_fails_says_so(server: ForkServer) -> None:
-    done = subprocess.run(command(server, "raise"), capture_output=True, text=True)
+    environment = {**os.environ, **server.environment}
+    done = subprocess.run(command(server, "raise"), env=environment, capture_output=True, text=True)
 
     assert done.returncode == 1
     assert done.stderr.endswith("RuntimeError: told to\n")
@@ -158,6 +174,78 @@ def test_rank_dies_with_its_stub(server: ForkServer) -> None:
         stub.kill()
 
         wait_for(lambda: not is_alive(rank))
+
+
+def test_stub_and_rank_die_with_the_script_around_them(server: ForkServer) -> None:
+    script = f"{shlex.join(command(server, 'wait'))} & echo $!; wait"
+    environment = {**os.environ, **server.environment}
+    with subprocess.Popen(["sh", "-c", script], env=environment, stdout=subprocess.PIPE, text=True) as shell:
+        processes = pids(shell, 2)
+
+        shell.kill()
+
+        wait_for(lambda: not any(is_alive(pid) for pid in processes))
+
+
+def test_rank_and_stub_die_with_the_server_alone(program: Path) -> None:  # noqa: ARG001
+    with fork_server() as forks:
+        assert forks is not None
+        with started(forks, "wait") as stub:
+            (rank,) = pids(stub)
+
+            forks.process.kill()
+
+            assert stub.wait() == -signal.SIGKILL
+            wait_for(lambda: not is_alive(rank))
+
+
+def test_stub_becomes_the_rank_where_the_server_ends_while_it_loads(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "h5py.py").write_text("import time; time.sleep(3); raise ImportError('not for this machine')")
+    monkeypatch.setenv("PYTHONPATH", f"{broken}{os.pathsep}{program}")
+
+    with fork_server() as forks:
+        assert forks is not None
+        assert code_of(forks, "exit", "5") == 5
+
+    assert "the fork server ended with 1; ImportError: not for this machine" in caplog.text
+
+
+def test_request_that_breaks_off_leaves_no_descriptor_open(server: ForkServer) -> None:
+    def descriptors() -> int:
+        return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+    # So that it serves, and has none open that it opens late.
+    assert code_of(server, "exit", "0") == 0
+    before = descriptors()
+    for content in (b"", SIZE.pack(100) + b"{", SIZE.pack(2) + b"[]", SIZE.pack(19) + b'{"environment": {}}'):
+        read, write = os.pipe()
+        with socket.socket(socket.AF_UNIX) as stub:
+            stub.connect("\0" + command(server)[4])
+            socket.send_fds(stub, [content or b"x"], [write])
+        os.close(write)
+        # It ends where nobody holds its other end.
+        assert os.read(read, 1) == b""
+        os.close(read)
+
+    assert code_of(server, "exit", "0") == 0
+    assert descriptors() == before
+
+
+def test_stub_that_does_not_know_the_secret_gets_no_rank(server: ForkServer, tmp_path: Path) -> None:
+    found = told(command(server, "tell"), tmp_path, {"WORD": "", "PYTHONUNBUFFERED": "1"})
+
+    assert not found["torch"]
+
+
+def test_no_server_where_ranks_may_see_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+
+    with fork_server() as forks:
+        assert forks is None
 
 
 def test_many_ranks_start_at_once(server: ForkServer) -> None:
@@ -213,6 +301,7 @@ def test_killing_an_attempt_kills_its_server(program: Path, tmp_path: Path) -> N
 
             assert kill_processes_of(attempt) == []
 
+            assert marked(FORK_SERVER_VARIABLE, forks.token) == []
             wait_for(lambda: not any(is_alive(rank) for rank in ranks))
 
 

@@ -79,7 +79,7 @@ def test_rule_that_says_nothing_of_exploration_has_none() -> None:
         (LADDER | {"exponent": 0.0}, "epsilon 0.5"),
         (
             LADDER | {"exponent": 0.0, "scale": {"start": 1.0, "end": 0.0, "steps": 400}},
-            "epsilon 0.5 at first, 0 at step 1,000,000,000",
+            "epsilon 0.5 at first, 0 at step 400",
         ),
     ],
 )

@@ -42,8 +42,9 @@ class Checkpointing:
         shard_parts: serial mode: what those would send, taken when the file is written; may fail as that may.
         segments: the files of blocks that those parts name; None: nobody keeps them in order.
         roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
-        spared: file and policies of the checkpoint that the run went on from, if that holds replay which this attempt
-            could not take over. It is not written over before a policy has trained: its replay would be lost.
+        spared: file of the checkpoint that the run went on from, and updates of each policy there, if it holds replay
+            which this attempt could not take over. It is not written over before a policy has trained: its replay
+            would be lost.
         in_thread: write beside the loop; serial mode writes at once.
         clock: monotonic seconds.
     """
@@ -60,7 +61,7 @@ class Checkpointing:
         segments: SegmentFolder | None = None,
         roles_state: Callable[[], dict[str, Any]] | None,
         in_thread: bool,
-        spared: tuple[Path, Mapping[str, Any]] | None = None,
+        spared: tuple[Path, Mapping[str, int]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spared = spared
@@ -191,7 +192,7 @@ class Checkpointing:
 
     def _write(self, tree: dict[str, Any], updates: int, score: Score | None) -> None:
         self._unwritten = None
-        if self._spared is not None and _updates(tree["policies"]) == _updates(self._spared[1]):
+        if self._spared is not None and updates_of(tree) == self._spared[1]:
             self.last, self.last_updates = self._spared[0], updates
             return
         parts: Mapping[str, Any] | None = None
@@ -237,8 +238,9 @@ class Checkpointing:
             receiver.close()
 
 
-def _updates(policies: Mapping[str, Any]) -> dict[str, int]:
-    return {name: int(policy["counters"]["updates"]) for name, policy in policies.items()}
+def updates_of(tree: Mapping[str, Any]) -> dict[str, int]:
+    """Updates of each policy in a checkpoint."""
+    return {name: int(policy["counters"]["updates"]) for name, policy in tree["policies"].items()}
 
 
 def _size(tree: Mapping[str, Any]) -> int:

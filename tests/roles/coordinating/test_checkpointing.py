@@ -22,7 +22,7 @@ from srlhpc.data.score import Rule
 from srlhpc.data.segment_folder import SegmentFolder
 from srlhpc.data.segments import Segment, segments_to_tree
 from srlhpc.roles.checkpoint_parts import PartReceiver, PartSender, slots_of
-from srlhpc.roles.coordinating.checkpointing import Checkpointing
+from srlhpc.roles.coordinating.checkpointing import Checkpointing, updates_of
 
 
 def ends(source: int = 1, *, slots: int = 4) -> tuple[PartSender, PartReceiver]:
@@ -78,7 +78,7 @@ def test_parts_of_different_checkpoints_are_never_put_together(tmp_path: Path) -
 def test_checkpoint_whose_replay_was_not_taken_over_is_not_written_over_before_training(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     old = folder.save({"policies": {"first": part(7), "second": part(9)}, "replay": {"shard": {"blocks": 3}}}, 7)
-    parts = Parts(folder, replay={"spared": (old, {"first": part(7), "second": part(9)})})
+    parts = Parts(folder, replay={"spared": (old, updates_of(read_checkpoint(old)))})
 
     for first, second in ((7, 9), (7, 10)):
         parts.checkpointing.ask()
