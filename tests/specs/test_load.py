@@ -80,8 +80,8 @@ def test_one_checkpoint_setting_leaves_the_others_at_their_defaults() -> None:
         ),
         (
             "ranks: 2",
-            "ranks: 2, inference: inline",
-            "jobs/pong.yaml:14: actors.inference: is 'inline'; it must be a mapping (such as {kind: inline}).",
+            "ranks: 2\n  inference: inline",
+            "jobs/pong.yaml:15: actors.inference: is 'inline'; it must be a mapping (such as {kind: inline}).",
         ),
         ("ranks: 2", "ranks: 0", "jobs/pong.yaml:14: actors.ranks: is 0; it must be at least 1."),
         ("ranks: 2", "ranks: -3", "jobs/pong.yaml:14: actors.ranks: is -3; it must be at least 1."),
