@@ -114,13 +114,26 @@ def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Polic
     part = tree["policies"].get(name)
     if part is not None:
         tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in part["parameters"].items()}
-        try:
-            policy.load_state_dict(tensors)
-        except RuntimeError as error:
-            raise UserError(f"{file}: policy '{name}' does not fit this run's network: {error}") from None
+        if differs := _difference(policy.state_dict(), tensors):
+            raise UserError(
+                f"{file}: policy '{name}' does not fit this run's network: {differs}; name a checkpoint of this run, or "
+                "of one with the same network and environment"
+            )
+        policy.load_state_dict(tensors)
     elif plan.trainers(name):
         raise UserError(f"{file}: has no policy '{name}' (it has {', '.join(tree['policies'])})")
     return policy
+
+
+def _difference(own: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> str:
+    """The first array that one of two networks has otherwise, or not at all, and how many there are; else empty."""
+    shapes = [{key: list(tensor.shape) for key, tensor in tensors.items()} for tensors in (own, theirs)]
+    here, there = shapes
+    different = [key for key in {**here, **there} if here.get(key) != there.get(key)]
+    if not different:
+        return ""
+    first, more = different[0], f" (and {counted(len(different) - 1, 'more array')})" if len(different) > 1 else ""
+    return f"'{first}' is {here.get(first, 'missing')} here and {there.get(first, 'missing')} there{more}"
 
 
 def _built(settings: EnvironmentSettings, num_environments: int, seed: int, *, render: bool) -> Environment:

@@ -140,7 +140,8 @@ def test_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
     paths = trained(tmp_path, JOB)
     job = JOB | {"policies": {"default": JOB["policies"]["default"] | {"network": {"kind": "mlp", "hidden": [5]}}}}
     change_job(paths, job)
-    with pytest.raises(UserError, match="policy 'default' does not fit this run's network"):
+    differs = "'torso.layers.0.weight' is [5, 12] here and [16, 12] there (and 5 more arrays)"
+    with pytest.raises(UserError, match=re.escape(f"does not fit this run's network: {differs}; name a checkpoint")):
         evaluate(paths, episodes=1)
 
 
