@@ -116,8 +116,8 @@ def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Polic
         tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in part["parameters"].items()}
         if differs := _difference(policy.state_dict(), tensors):
             raise UserError(
-                f"{file}: policy '{name}' does not fit this run's network: {differs}; name a checkpoint of this run, or "
-                "of one with the same network and environment"
+                f"{file}: policy '{name}' does not fit this run's network: {differs}; name a checkpoint of this run, "
+                "or of one with the same network and environment"
             )
         policy.load_state_dict(tensors)
     elif plan.trainers(name):
