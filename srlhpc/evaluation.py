@@ -127,8 +127,7 @@ def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Polic
 
 def _difference(own: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> str:
     """The first array that one of two networks has otherwise, or not at all, and how many there are; else empty."""
-    shapes = [{key: list(tensor.shape) for key, tensor in tensors.items()} for tensors in (own, theirs)]
-    here, there = shapes
+    here, there = ({key: list(tensor.shape) for key, tensor in tensors.items()} for tensors in (own, theirs))
     different = [key for key in {**here, **there} if here.get(key) != there.get(key)]
     if not different:
         return ""

@@ -77,8 +77,7 @@ class BlockStorage:
         """Items of a block: S x C."""
         self._stride = window.stride
         self._size = window.records
-        self._spans: Indices = (np.arange(self._starts) * window.stride + self._size - 1) // self._records
-        """How many blocks behind its own the window of each start reaches into."""
+        self._spans = window.spans(self._records)
         self._reach = int(self._spans[-1])
         self._rows = np.minimum(np.arange(self._size + 1), self._size - 1)[:, None]
         self._beyond = (np.arange(self._size + 1) == self._size)[:, None]

@@ -24,6 +24,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from srlhpc.data.blocks import NEW_STACKS, STATE, PolicyShapes, record_fields
 from srlhpc.data.layout import Axis, Field, Layout
 
@@ -73,6 +76,10 @@ class WindowShape:
     def records(self) -> int:
         """R."""
         return self.burn_in_steps + self.fragment_steps + self.after
+
+    def spans(self, block_records: int) -> NDArray[np.int64]:
+        """How many blocks behind its own the window of each start in a block reaches into, `[starts]`."""
+        return (np.arange(0, block_records, self.stride) + self.records - 1) // block_records
 
 
 def window_layout(shapes: PolicyShapes, records: int, columns: int, extra: Iterable[Field] = ()) -> Layout:

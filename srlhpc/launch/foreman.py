@@ -51,10 +51,11 @@ class Foreman:
         self._paths = paths
         self._attempt = attempt
         self._ranks = ranks
-        own = rank_program(attempt) if program is None else program
-        self._program = own if fork_server is None else fork_server.program(own)
+        self._program = rank_program(attempt) if program is None else program
+        self._environment: dict[str, str] = {}
         self._fork_server = fork_server
-        self._environment = {} if fork_server is None else fork_server.environment
+        if fork_server is not None:
+            self._program, self._environment = fork_server.program(self._program), fork_server.environment
         self._progress = ProgressLine(out or sys.stderr)
         self._monitor = AttemptMonitor(paths, attempt, lease, ranks, self._progress, limits or Limits())
         self._signals = Signals(attempt, raises=False)
@@ -82,9 +83,9 @@ class Foreman:
             # Nothing may stay, whatever happened above.
             mpiexec.kill()
             mpiexec.wait()
-            remaining = kill_processes_of(self._attempt.folder)
-            if self._fork_server is not None:
-                remaining += self._fork_server.close()
+            # First, so that it tells whether it had ended before.
+            remaining = self._fork_server.close() if self._fork_server is not None else []
+            remaining += kill_processes_of(self._attempt.folder)
             remove_leftovers(self._attempt)
         if remaining:
             self._progress.say(f"processes {remaining} cannot be killed (they wait for the kernel)")

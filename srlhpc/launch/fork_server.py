@@ -55,7 +55,7 @@ class ForkServer:
         if self.process.returncode is None and self.process.poll() is not None:
             self._said.seek(0)
             last = self._said.read().decode(errors="replace").strip().splitlines()[-1:]
-            log.warning("the fork server ended with %s; %s", self.process.returncode, "".join(last))
+            log.warning("; ".join([f"the fork server ended with {self.process.returncode}", *last]))
         self.process.kill()
         self.process.wait()
         return kill_marked(FORK_SERVER_VARIABLE, self.token)

@@ -47,25 +47,27 @@ def acting_exploration(
 def exploration_notes(plan: Plan) -> Iterator[str]:
     """How the policies explore, and where that changes with the number of actors."""
     for policy in plan.trained_policies:
-        rule, total = plan.spec.policies[policy].algorithm, columns(plan, policy)
-        numbers = np.arange(total, dtype=np.int64)
+        rule = plan.spec.policies[policy].algorithm
+        if rule.explore_in_evaluation():
+            said = _explored(rule, columns(plan, policy), plan.spec.stop.steps or _LATE)
+            yield f"policies.{policy} explores: {said}"
 
-        def explored(steps: int, name: str, rule: AlgorithmSettings = rule, total: int = total) -> FloatArray:
-            return rule.explore(numbers, total, steps)[name]  # noqa: B023
 
-        parts = [
-            _over_time(name, partial(explored, name=name), plan.spec.stop.steps or _LATE)
-            for name in rule.explore_in_evaluation()
-        ]
-        if not parts:
-            continue
-        differ = any(len(np.unique(explored(0, name))) > 1 for name in rule.explore_in_evaluation())
-        yield f"policies.{policy} explores: {'; '.join(parts)}" + (
-            f"; by the number of each of {counted(total, 'column')} (agents of all environments), which another "
+def _explored(rule: AlgorithmSettings, total: int, end: int) -> str:
+    """How a rule explores on so many columns, from the first step to the last."""
+    numbers = np.arange(total, dtype=np.int64)
+
+    def values(name: str, steps: int) -> FloatArray:
+        return rule.explore(numbers, total, steps)[name]
+
+    names = list(rule.explore_in_evaluation())
+    parts = [_over_time(name, partial(values, name), end) for name in names]
+    if any(np.ptp(values(name, 0)) for name in names):
+        parts.append(
+            f"by the number of each of {counted(total, 'column')} (agents of all environments), which another "
             "actors.ranks, ring or environments changes"
-            if differ
-            else ""
         )
+    return "; ".join(parts)
 
 
 def _over_time(name: str, values: Callable[[int], FloatArray], end: int) -> str:

@@ -11,6 +11,7 @@ from srlhpc.plan.replay_sizes import (
     block_records,
     draw_of,
     drawn_records,
+    kept_records,
     least_tolerance,
     replay_spec,
     samples_per_insert,
@@ -105,7 +106,7 @@ def _check_pace(plan: Plan, policy: str) -> None:
             f"filled ({counted(len(plan.groups), 'group')}, {block_records(plan, policy)} records of a block), and are "
             f"too old when they come: raise it to {filling} at least, or lower replay.block_steps"
         )
-    kept = shard_blocks(plan, policy) * len(plan.replays(policy)) * block_records(plan, policy)
+    kept = kept_records(plan, policy)
     wanted = spec.start_steps * len(plan.seat(policy).trained)
     if wanted > kept:
         raise UserError(

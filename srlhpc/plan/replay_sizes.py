@@ -61,6 +61,11 @@ def shard_blocks(plan: Plan, policy: str) -> int:
     return -(-replay_spec(plan, policy).capacity // (len(plan.replays(policy)) * block_records(plan, policy)))
 
 
+def kept_records(plan: Plan, policy: str) -> int:
+    """Records that all replay ranks of the policy keep: its capacity, rounded up to whole blocks of each."""
+    return len(plan.replays(policy)) * shard_blocks(plan, policy) * block_records(plan, policy)
+
+
 def window_blocks(plan: Plan, policy: str) -> int:
     """Blocks of one group that hold a window."""
     return -(-window_shape(plan, policy).records // fragment(plan, policy).records)

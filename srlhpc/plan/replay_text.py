@@ -6,10 +6,10 @@ from srlhpc.errors import counted
 from srlhpc.plan.layouts import fragment, shard_windows, window_shape, windows_layout
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
-    block_records,
     disk_bytes,
     draw_of,
     is_in_checkpoints,
+    kept_records,
     replay_spec,
     samples_per_insert,
     sent_bytes,
@@ -23,15 +23,15 @@ from srlhpc.plan.replay_sizes import (
 def replay_lines(plan: Plan, policy: str) -> list[str]:
     """What is kept, what it takes, and how often it is learnt from."""
     spec, replays = replay_spec(plan, policy), plan.replays(policy)
-    blocks, records, each = shard_blocks(plan, policy), block_records(plan, policy), len(replays)
+    blocks, records, each = shard_blocks(plan, policy), kept_records(plan, policy), len(replays)
     shape, windows = window_shape(plan, policy), windows_layout(plan, policy).size_bytes
     beside = "beside its trainer" if replays[0].rank == plan.trainers(policy)[0].rank else "on a rank of its own"
     beside = beside if each == 1 else f", each {beside}"
     memory = store_bytes(plan, policy)
     least, most = (choose(tolerance(plan, replay) for replay in replays) for choose in (min, max))
     return [
-        f"replay: {counted(each, 'shard')}{'' if each > 1 else ' '}{beside}, {blocks * each * records:,} records "
-        f"({counted(blocks, 'block')} a shard), {memory / (blocks * records):,.1f} bytes of memory a record with the "
+        f"replay: {counted(each, 'shard')}{'' if each > 1 else ' '}{beside}, {records:,} records "
+        f"({counted(blocks, 'block')} a shard), {each * memory / records:,.1f} bytes of memory a record with the "
         f"lists to draw from, {memory / 1e6:,.1f} MB a shard, and {sent_bytes(plan, policy) / 1e6:,.2f} MB for windows "
         "under way",
         f"  draws: {draw_of(plan, policy).kind}, windows of {counted(shape.records, 'record')} "
@@ -57,9 +57,7 @@ def _checkpoints(plan: Plan, policy: str) -> str:
 
 def _reached(plan: Plan, policy: str) -> int:
     """Blocks of one group that a window may have records of."""
-    shape, records = window_shape(plan, policy), fragment(plan, policy).records
-    last_start = (records - 1) // shape.stride * shape.stride
-    return (last_start + shape.records - 1) // records + 1
+    return 1 + int(window_shape(plan, policy).spans(fragment(plan, policy).records)[-1])
 
 
 def _updates(rate: float) -> str:

@@ -29,7 +29,7 @@ from srlhpc.roles.coordinating.run_files import RunFiles, cut_metrics
 from srlhpc.roles.reporter import Reporter
 from srlhpc.roles.role import Role
 from srlhpc.runs.checkpoints import checkpoint_folder
-from srlhpc.runs.replay_checkpoint import replay_resumes
+from srlhpc.runs.replay_checkpoint import ReplayResume, replay_resumes
 from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS
 
 REPORT_SECONDS = 0.25
@@ -59,6 +59,7 @@ def build_coordinator(
             for policy in plan.trained_policies
         },
     )
+    resumed = [] if restored is None else list(replay_resumes(restored, plan, paths.replay))
     # What was written after the checkpoint is trained, and written, once more.
     cut_metrics(paths.metrics, progress.steps if restored is not None else 0)
     described = read_json(attempt.attempt) or {}
@@ -74,7 +75,7 @@ def build_coordinator(
         commands,
         Liveness(_records(plan, now), attempt.exits, attempt.failures, pulses=attempt.pulses),
         progress,
-        _checkpointing(context, progress, roles_state, shard_parts),
+        _checkpointing(context, progress, roles_state, shard_parts, resumed),
         schedule=CheckpointSchedule(
             None if plan.serial else spec.checkpoint.every_seconds,
             time.monotonic(),
@@ -82,7 +83,7 @@ def build_coordinator(
         ),
         last_checkpoint_seconds=float(described.get("last_checkpoint_seconds", LAST_CHECKPOINT_SECONDS)),
         timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
-        warnings=[] if restored is None else _lost_replay(context, restored),
+        warnings=[replay.text for replay in resumed if replay.is_empty],
         may_relieve=len(plan.trained_policies) > 1 and spec.trainers.ranks > 1,
     )
 
@@ -92,6 +93,7 @@ def _checkpointing(
     progress: Progress,
     roles_state: Callable[[], dict[str, Any]] | None,
     shard_parts: Callable[[], Mapping[str, Any]] | None,
+    resumed: Sequence[ReplayResume],
 ) -> Checkpointing:
     """Who sends parts of checkpoints, what else goes into them, and where they are written."""
     plan, wiring, paths, kept = context.plan, context.wiring, context.paths, context.plan.spec.checkpoint
@@ -106,25 +108,17 @@ def _checkpointing(
         shards={} if plan.serial else {role.label: PartReceiver(wiring.part_inbox(role)) for role in keeping},
         shard_parts=shard_parts,
         segments=SegmentFolder(paths.replay, [role.label for role in keeping]),
-        spared=_spared(context),
+        spared=_spared(context) if any(replay.leaves_some for replay in resumed) else None,
         in_thread=not plan.serial,
     )
 
 
-def _spared(context: RankContext) -> tuple[Path, Mapping[str, int]] | None:
-    """File of the checkpoint that is not to be written over, and updates of each policy there, if there is one."""
+def _spared(context: RankContext) -> tuple[Path, Mapping[str, int]]:
+    """File of the checkpoint that the run goes on from, and updates of each policy there."""
     path, tree = checkpoint_path(context.paths, context.attempt), context.restored
-    if path is None or tree is None:
-        return None
-    resumed = replay_resumes(tree, context.plan, context.paths.replay)
-    return (path, updates_of(tree)) if any(policy.leaves_some for policy in resumed) else None
-
-
-def _lost_replay(context: RankContext, restored: Mapping[str, Any]) -> list[str]:
-    """Which stores of replay start empty though the run goes on, and why."""
-    return [
-        resumed.text for resumed in replay_resumes(restored, context.plan, context.paths.replay) if resumed.is_empty
-    ]
+    assert path is not None
+    assert tree is not None
+    return path, updates_of(tree)
 
 
 def _records(plan: Plan, now: float) -> list[RankRecord]:

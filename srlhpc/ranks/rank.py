@@ -188,7 +188,7 @@ def _backoff(here: RankPlan) -> Backoff:
 
 
 def _bind_gpus(plan: Plan, rank: int, paths: RunPaths) -> None:
-    """Lets this process see its own GPUs only. torch looks when it is loaded, so it comes before.
+    """Lets this process see its own GPUs only. torch looks when it is loaded, so with GPUs this comes before.
 
     Raises:
         GpuError: the node grants fewer than planned.

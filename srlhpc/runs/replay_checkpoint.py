@@ -122,7 +122,7 @@ class ReplayResume(NamedTuple):
     is_empty: bool
     start_steps: int
     """Steps that come in before it is drawn from."""
-    leaves_some: bool = False
+    leaves_some: bool
     """Whether the checkpoint holds some that this run cannot take over."""
 
 
@@ -140,16 +140,15 @@ def replay_resumes(tree: Mapping[str, Any], plan: Plan, folder: Path) -> Iterato
     for policy in plan.trained_policies:
         if not plan.replays(policy):
             continue
-        start = replay_spec(plan, policy).start_steps
-        if (reason := why_empty(tree, plan, policy, folder)) is not None:
-            steps = counted(start, "step")
-            until = f"training goes on when {steps} came in"
-            shards = saved_shards(tree, policy)
-            some = bool(shards) and _missing(shards, folder) is None
-            stays = ", and until then the checkpoint stays as it is, with what it holds of replay" if some else ""
-            said = f"replay of policy {policy} starts empty: {reason}; {until}{stays}"
-            yield ReplayResume(said, True, start, some)
-            continue
-        stores = [part["store"] for part in saved_shards(tree, policy)]
-        blocks = sum(min(int(store["inserted_blocks"]), len(store["generations"])) for store in stores)
-        yield ReplayResume(f"replay of policy {policy} goes on with {counted(blocks, 'block')}", False, start)
+        start, shards = replay_spec(plan, policy).start_steps, saved_shards(tree, policy)
+        reason = why_empty(tree, plan, policy, folder)
+        leaves_some = reason is not None and bool(shards) and _missing(shards, folder) is None
+        if reason is None:
+            stores = [part["store"] for part in shards]
+            blocks = sum(min(int(store["inserted_blocks"]), len(store["generations"])) for store in stores)
+            said = f"goes on with {counted(blocks, 'block')}"
+        else:
+            said = f"starts empty: {reason}; training goes on when {counted(start, 'step')} came in"
+        if leaves_some:
+            said += ", and until then the checkpoint stays as it is, with what it holds of replay"
+        yield ReplayResume(f"replay of policy {policy} {said}", reason is not None, start, leaves_some)

@@ -34,6 +34,13 @@ class Spec(BaseModel):
         ser_json_inf_nan="strings",
     )
 
+    former_keys: ClassVar[Mapping[str, str]] = {}
+    """Keys as they were called before, and their names today."""
+    former_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """Former names of values and their names today, by key."""
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys that other libraries have in such a place, and what they are here."""
+
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         # pydantic can do so itself, but reads the source of every class at its definition: in every process, for
@@ -44,13 +51,6 @@ class Spec(BaseModel):
             if name in properties:
                 properties[name].setdefault("description", description)
         return found
-
-    former_keys: ClassVar[Mapping[str, str]] = {}
-    """Keys as they were called before, and their names today."""
-    elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Keys that other libraries have in such a place, and what they are here."""
-    former_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    """Former names of values and their names today, by key."""
 
     @model_validator(mode="wrap")
     @classmethod
