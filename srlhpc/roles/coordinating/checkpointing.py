@@ -103,6 +103,14 @@ class Checkpointing:
         return self._thread is not None
 
     @property
+    def lacking(self) -> list[str]:
+        """Whose parts of the newest checkpoint that is wanted have not come."""
+        here = {sender for sender, (number, _) in self._parts.items() if number == self.asked}
+        return [
+            f"the part of {kind} {name} for the last checkpoint" for kind, name in sorted(self._everyone.keys() - here)
+        ]
+
+    @property
     def has_taken_last(self) -> bool:
         """Whether all that goes into the last checkpoint has been taken."""
         return self._writing >= self._insists_from

@@ -153,7 +153,8 @@ class Coordinator(Role):
             self._progress.add_episodes(report["episodes"])
         for update in report["updates"]:
             self._progress.add_update(update)
-            if update["checkpoint_due"] and self._checkpointing.is_idle:
+            # Not after the last one: trainers that have ended send no part.
+            if update["checkpoint_due"] and self._checkpointing.is_idle and not self._ending.has_begun:
                 self._ask_for_checkpoint()
         for evaluation in report["evaluations"]:
             self._progress.add_evaluation(evaluation)

@@ -42,7 +42,7 @@ class Ending:
         )
 
     def overdue_ranks(self, now: float) -> list[str] | None:
-        """Labels of the ranks that did not end in time; None while there is time left."""
+        """Labels of the ranks that did not end in time, or else what their checkpoint lacks; None: time is left."""
         # Neither a full disk nor a slow one is the fault of ranks.
         if self._checkpointing.waits_since is not None:
             self._since = now
@@ -55,7 +55,9 @@ class Ending:
             self._since = now
         # Work under way is waited for, be it an update of an hour or a step of a slow simulator.
         worked_at = max([self._since, *(r.worked_at for r in self._liveness.records if not r.dead)])
-        return [record.label for record in late] if now - worked_at > ENDING_LIMIT_SECONDS else None
+        if now - worked_at <= ENDING_LIMIT_SECONDS:
+            return None
+        return [record.label for record in late] or self._checkpointing.lacking
 
     def is_checkpoint_overdue(self, now: float) -> bool:
         """Whether the last checkpoint has failed to be written for as long as it is tried."""

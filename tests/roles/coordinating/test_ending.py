@@ -45,6 +45,29 @@ def test_checkpoint_from_before_the_end_is_not_the_last(tmp_path: Path) -> None:
     assert run.files() == ["updates-000000005.h5", "updates-000000006.h5"]
 
 
+def test_update_that_is_heard_of_after_the_last_checkpoint_asks_for_no_other(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path)
+    run.all_report()
+    (tmp_path / "control" / "stop").touch()
+    run.wait(1)
+    asked = run.report(TRAINER).checkpoint
+    # The part is quicker than the report of its update.
+    run.send_part(asked, 6)
+    assert run.update(6, due=True).checkpoint == asked
+    run.end_ranks()
+    assert (run.outcome["state"], run.files()) == ("interrupted", ["updates-000000006.h5"])
+
+
+def test_part_that_does_not_come_fails_the_run_by_name(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 1})
+    run.update(1)
+    run.all_report(done=True)
+    for record in run.records:
+        record.silence_limit_seconds = 1e9
+    with pytest.raises(StepLostError, match="asked to: the part of policy default for the last checkpoint$"):
+        run.wait(ENDING_LIMIT_SECONDS + 1)
+
+
 def test_nobody_may_exit_before_the_last_checkpoint_is_written(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, {"updates": 1})
     run.update(1)
