@@ -92,6 +92,8 @@ class Report:
     """How long nothing of the rank's work has moved, in time that it has polled."""
     waits: dict[str, str] = field(default_factory=dict)
     """Role label to what it waits for, once nothing has moved for some seconds."""
+    notes: list[str] = field(default_factory=list)
+    """What users should know of the rank; in its first report only."""
 
 
 @dataclass

@@ -17,6 +17,13 @@ _FOLDED = 4
 """So many ranks that are alike are told in one line."""
 
 
+_ARITHMETIC = {
+    "float32": "float32",
+    "tf32": "tf32 on GPUs and float32 on CPUs",
+    "bfloat16": "bfloat16 (float32 on processors without AVX512-BF16 or AMX)",
+}
+
+
 def plan_table(plan: Plan) -> str:
     """The plan for people: ranks, groups, blocks, memory, descriptors."""
     lines = [*_rank_lines(plan), ""]
@@ -33,6 +40,7 @@ def plan_table(plan: Plan) -> str:
             blocks, slots = batch_blocks(plan, seat.policy), pool_slots(plan, seat.policy)
             lines.append(f"  batch: {counted(blocks, 'block')} a trainer; pool of {counted(slots, 'slot')}")
             lines.append(f"  {lag_plan(plan, seat.policy)}")
+    lines.append(f"networks compute in {_ARITHMETIC[plan.spec.trainers.precision]}, in acting and training")
     lines.append(f"descriptors: about {30 + len(plan.ranks)} per rank")
     lines.extend(f"note: {note}" for note in plan.notes)
     return "\n".join(lines)

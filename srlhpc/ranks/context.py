@@ -34,6 +34,9 @@ class RankContext:
     sources: dict[str, ParameterSource] = field(default_factory=dict)
     """Parameters by policy that a trainer of this rank publishes: roles beside it read them directly."""
 
+    notes: list[str] = field(default_factory=list)
+    """What building the roles found that users should know; the rank reports it once."""
+
     @cached_property
     def wiring(self) -> Wiring:
         """The ends of the rank's links."""

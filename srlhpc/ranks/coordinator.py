@@ -154,6 +154,7 @@ def build_reporter(context: RankContext, roles: Sequence[Role]) -> Reporter:
         addresses={other.rank: plan.addresses(other.rank) for other in plan.ranks},
         interval_seconds=None if plan.serial else interval,
         silence_seconds=COORDINATOR_SILENCE_SECONDS,
+        notes=context.notes,
     )
 
 

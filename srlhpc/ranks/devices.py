@@ -8,6 +8,8 @@ import torch
 
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
+from srlhpc.ranks.context import RankContext
+from srlhpc.ranks.processor import has_bfloat16, processor_name
 from srlhpc.ranks.torch_precision import set_matmul_precision
 
 
@@ -26,6 +28,14 @@ def device_of(plan: Plan, wanted: str) -> torch.device:
     return device
 
 
-def autocast_dtype(plan: Plan) -> torch.dtype | None:
-    """What networks compute in, if not float32."""
-    return torch.bfloat16 if plan.spec.trainers.precision == "bfloat16" else None
+def autocast_dtype(context: RankContext, device: torch.device) -> torch.dtype | None:
+    """What networks compute in, if not float32; a processor without bfloat16 computes in float32, which users hear."""
+    if context.plan.spec.trainers.precision != "bfloat16":
+        return None
+    if device.type == "cpu" and not has_bfloat16():
+        context.notes.append(
+            f"trainers.precision is bfloat16, which {processor_name()} has no instructions for (AVX512-BF16 or AMX); "
+            "networks compute in float32 there, which is faster"
+        )
+        return None
+    return torch.bfloat16

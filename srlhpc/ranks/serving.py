@@ -49,6 +49,7 @@ class Serving:
     """The policy servers and evaluators of one rank."""
 
     def __init__(self, context: RankContext) -> None:
+        self._context = context
         self._plan, self._wiring, self._transport = context.plan, context.wiring, context.transport
         self._world, self._sources, self._restart = context.world, context.sources, context.restart
 
@@ -84,7 +85,7 @@ class Serving:
             rows=group_columns(plan, name),
             outputs=tuple(policy_shapes(plan, name).outputs),
             device=device,
-            autocast=autocast_dtype(plan),
+            autocast=autocast_dtype(self._context, device),
             generator=generator,
             explore=acting_exploration(plan, name, [group for _, group in plan.groups_served(role, name)]),
         )
@@ -98,10 +99,11 @@ class Serving:
             seed=seed_of(spec.seed, "evaluation", role.index),
         )
         players: dict[str, Player] = {}
+        num_environments = spec.evaluators.environments
+        autocast = autocast_dtype(self._context, torch.device("cpu"))
         subscriptions: dict[str, ParameterSubscription] = {}
         for seat in plan.seats:
             policy = build_policy(plan, seat.policy)
-            num_environments, autocast = spec.evaluators.environments, autocast_dtype(plan)
             exploration = spec.policies[seat.policy].algorithm.explore_in_evaluation()
             players[seat.policy] = Player(policy, seat.kind, seat.agents, num_environments, autocast, exploration)
             subscription = self._subscription(seat.policy, role, vector_size(policy))

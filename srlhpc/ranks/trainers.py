@@ -49,6 +49,7 @@ class Trainers:
     """The trainers of one rank. Make them before those who act, who read the context's `sources` directly."""
 
     def __init__(self, context: RankContext) -> None:
+        self._context = context
         self._plan, self._wiring, self._transport = context.plan, context.wiring, context.transport
         self._world, self._restored, self._sources = context.world, context.restored, context.sources
 
@@ -82,7 +83,8 @@ class Trainers:
         trained = build_trained(plan, name, policy).to(device)
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
         seed = seed_of(plan.spec.seed, "trainer", *map(ord, name), role.index)
-        context = Context(reducer, device, autocast_dtype(plan), seed, columns(plan, name))
+        autocast = autocast_dtype(self._context, device)
+        context = Context(reducer, device, autocast, seed, columns(plan, name))
         algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(spec.algorithm, trained, context)
         counters = Counters()
         if self._restored is not None:

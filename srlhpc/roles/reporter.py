@@ -33,6 +33,7 @@ class Reporter(Role):
         silence_seconds: how long the coordinator may take to answer.
         clock: monotonic seconds.
         stacks: writes down where all threads are.
+        notes: what users should know of the rank.
     """
 
     label = "reporter"
@@ -49,6 +50,7 @@ class Reporter(Role):
         silence_seconds: float,
         clock: Callable[[], float] = time.monotonic,
         stacks: Callable[[], None] = write_stacks,
+        notes: Sequence[str] = (),
     ) -> None:
         self._rank, self._roles = rank, roles
         self._reports, self._commands = reports, commands
@@ -58,6 +60,7 @@ class Reporter(Role):
         self._host, self._pid = socket.gethostname(), os.getpid()
         self._stillness = Stillness(roles, clock, interval_seconds or 0.0)
         self._stacks, self._wrote_stacks = stacks, False
+        self._notes = tuple(dict.fromkeys(notes))
         self._polled_at = clock()
         self._sent_at = -1e9
         self._outstanding = False
@@ -106,7 +109,8 @@ class Reporter(Role):
         return self._interval is not None and self._clock() - self._sent_at >= self._interval
 
     def _report(self) -> Report:
-        report = Report(self._rank, self._host, self._pid)
+        report = Report(self._rank, self._host, self._pid, notes=list(self._notes))
+        self._notes = ()
         for role in self._roles:
             role.fill(report)
             report.counters[role.label] = role.counters()

@@ -203,7 +203,8 @@ class TrainersSpec(Spec):
     """Where gradients are computed; auto: a GPU if the rank sees one."""
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     """Arithmetic of the network, in training and acting; losses and traces stay float32. tf32: float32, but GPUs
-    round the factors of products to 10 bits, which is faster; a CPU computes float32."""
+    round the factors of products to 10 bits, which is faster; a CPU computes float32. bfloat16: half the time on GPUs
+    and on CPUs that have instructions for it (AVX512-BF16, AMX); others compute float32, and `status` says so."""
     prefetch: bool = True
     """Gather the next batch while one is trained."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -57,7 +57,7 @@ class FakeRole(Role):
 class Rank:
     """A reporter of rank 2 with one role, and the coordinator's ends."""
 
-    def __init__(self, interval_seconds: float | None = 1.0) -> None:
+    def __init__(self, interval_seconds: float | None = 1.0, notes: Sequence[str] = ()) -> None:
         self.now = 0.0
         self.stacks: list[float] = []
         self.role = FakeRole()
@@ -75,6 +75,7 @@ class Rank:
             silence_seconds=60.0,
             clock=lambda: self.now,
             stacks=lambda: self.stacks.append(self.now),
+            notes=notes,
         )
 
     def poll(self) -> dict[str, Any] | None:
@@ -102,6 +103,18 @@ def test_report_names_rank_counters_and_events() -> None:
     assert report["counters"] == {"actor-0": {"steps_acted": 3}}
     assert report["episodes"] == [{"return": 1.0}]
     assert report["done"] is False
+
+
+def test_notes_are_in_the_first_report_once() -> None:
+    rank = Rank(notes=("slow", "slow", "old"))
+    report = rank.poll()
+    assert report is not None
+    assert report["notes"] == ["slow", "old"]
+    rank.answer()
+    rank.now = 2.0
+    report = rank.poll()
+    assert report is not None
+    assert report["notes"] == []
 
 
 def test_one_report_is_outstanding_at_most() -> None:

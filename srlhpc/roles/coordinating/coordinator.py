@@ -149,6 +149,8 @@ class Coordinator(Role):
         # A rank that reports and does nothing else does not work.
         if record.idle_seconds < TOLD_SECONDS:
             record.worked_at = now
+        for note in report["notes"]:
+            self._pass_on(record, note)
         if not self._has_final_counts:
             self._progress.add_episodes(report["episodes"])
         for update in report["updates"]:
@@ -160,6 +162,12 @@ class Coordinator(Role):
             self._progress.add_evaluation(evaluation)
         # At once, so that the answer to this very report has the decision.
         self._decide(self._clock())
+
+    def _pass_on(self, record: RankRecord, note: str) -> None:
+        """Tells users what a rank notes, once, however many ranks do."""
+        if not any(warning.endswith(note) for warning in self._status.warnings):
+            self._status.warnings.append(f"{record.host}: {note}")
+            log.warning(self._status.warnings[-1])
 
     @property
     def _has_final_counts(self) -> bool:
