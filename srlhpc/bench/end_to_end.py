@@ -20,11 +20,12 @@ _LIMITS = ("updates", "return_mean", "hours")
 _WITHOUT_END = (f"stop.steps={STEPS_WITHOUT_END}", *(f"stop.{limit}=null" for limit in _LIMITS))
 _CARTPOLE = (
     "policies.default.algorithm.epochs=4",
-    "policies.default.batch.fragments=16",
-    "policies.default.batch.fragment_steps=128",
+    "policies.default.batch.fragments=128",
+    "policies.default.batch.fragment_steps=16",
     "actors.ranks=1",
-    "actors.ring=3",
-    "actors.environments=16",
+    "actors.ring=1",
+    "actors.environments=128",
+    "actors.inference={kind: inline}",
 )
 """Four epochs over 2,048 steps, as other systems are measured with. Two cores have room for one actor; so its groups
 are larger than those of the job."""
