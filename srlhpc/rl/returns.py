@@ -69,13 +69,16 @@ def vtrace(
     truncated: Tensor,
     *,
     gamma: float,
+    lambda_: float = 1.0,
     rho_clip: float = 1.0,
     c_clip: float = 1.0,
+    policy_rho_clip: float | None = None,
 ) -> VTrace:
-    """V-trace (Espeholt et al. 2018, eq. 1 and section 4.2; arXiv:1802.01561).
+    """V-trace (Espeholt et al. 2018, eq. 1, section 4.2 and remark 2; arXiv:1802.01561).
 
     v_t = V(s_t) + rho_t * delta_t + gamma * c_t * (v_{t+1} - V(s_{t+1})),
-    rho_t = min(rho_clip, pi/mu), c_t = min(c_clip, pi/mu).
+    rho_t = min(rho_clip, pi/mu), c_t = lambda * min(c_clip, pi/mu).
+    Advantages bootstrap from lambda * v_{t+1} + (1 - lambda) * V(s_{t+1}).
     Termination drops the bootstrap; truncation keeps it; both stop the recursion.
 
     Args:
@@ -83,19 +86,22 @@ def vtrace(
         rewards, values, next_values, terminated, truncated: as in `gae`; the values are those of the target policy.
         gamma: discount of one step.
         rho_clip: bound of the ratio in the temporal difference (decides the fixed point).
+        lambda_: weight of longer returns.
         c_clip: bound of the ratio in the trace (decides the speed).
+        policy_rho_clip: bound of the ratio in the advantages; None: that of the temporal difference.
     """
     ratios = log_ratios.exp()
     rhos = ratios.clamp(max=rho_clip)
     goes_on = ~(terminated | truncated)
     deltas = rhos * (rewards + gamma * next_values * ~terminated - values)
-    decay = gamma * ratios.clamp(max=c_clip) * goes_on
+    decay = gamma * lambda_ * ratios.clamp(max=c_clip) * goes_on
     corrections = torch.empty_like(deltas)
     carry = torch.zeros_like(deltas[0])
     for t in reversed(range(len(rewards))):
         carry = deltas[t] + decay[t] * carry
         corrections[t] = carry
     next_corrections = torch.zeros_like(corrections)
-    next_corrections[:-1] = corrections[1:] * goes_on[:-1]
-    advantages = rhos * (rewards + gamma * (next_values + next_corrections) * ~terminated - values)
+    next_corrections[:-1] = lambda_ * corrections[1:] * goes_on[:-1]
+    weights = rhos if policy_rho_clip is None else ratios.clamp(max=policy_rho_clip)
+    advantages = weights * (rewards + gamma * (next_values + next_corrections) * ~terminated - values)
     return VTrace(values + corrections, advantages)
