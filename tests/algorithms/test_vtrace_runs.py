@@ -33,9 +33,9 @@ def test_run_goes_on_to_the_same_bits(rule: dict[str, Any], tmp_path: Path) -> N
 def test_recall_is_learnt_with_memory(tmp_path: Path) -> None:
     job = settings(
         RECALL,
-        stop={"updates": 120},
+        stop={"updates": 150},
         network={"kind": "mlp", "hidden": [32], "recurrent": {"kind": "lstm", "size": 32}},
-        algorithm={"kind": "vtrace", "learning_rate": 1e-2, "minibatches": 2},
+        algorithm={"kind": "vtrace", "learning_rate": 5e-3, "minibatches": 2},
         batch={"fragments": 16, "fragment_steps": 16},
     )
     paths = make_run(tmp_path, job)
