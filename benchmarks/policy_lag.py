@@ -34,6 +34,8 @@ class Task(NamedTuple):
 TASKS = {
     "cartpole": Task("cartpole", 200_000),
     "cartpole, batches of 8": Task("cartpole", 80_000, (f"{POLICY}.batch.fragments=8",)),
+    "cartpole, vtrace": Task("cartpole_vtrace", 500_000),
+    "cartpole, appo": Task("cartpole_vtrace", 500_000, (f"{POLICY}.algorithm.clip_ratio=0.4",)),
     "catch": Task("catch", 100_000),
     "recall": Task("recall", 100_000),
     "acrobot": Task("cartpole", 60_000, ("environment.id=Acrobot-v1", "stop.return_mean=null")),
