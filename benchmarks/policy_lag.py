@@ -34,6 +34,9 @@ class Task(NamedTuple):
 TASKS = {
     "cartpole": Task("cartpole", 200_000),
     "cartpole, batches of 8": Task("cartpole", 80_000, (f"{POLICY}.batch.fragments=8",)),
+    "cartpole, weights by lag": Task("cartpole", 200_000, (f"{POLICY}.algorithm.lag_exponent=0.3333",)),
+    "cartpole, ratios bounded": Task("cartpole", 200_000, (f"{POLICY}.algorithm.stale_ratio_clip=1",)),
+    "cartpole, decoupled": Task("cartpole", 200_000, (f"{POLICY}.algorithm.decoupled=true",)),
     "cartpole, vtrace": Task("cartpole_vtrace", 500_000),
     "cartpole, appo": Task("cartpole_vtrace", 500_000, (f"{POLICY}.algorithm.clip_ratio=0.4",)),
     "catch": Task("catch", 100_000),

@@ -39,23 +39,34 @@ def clipped_surrogate(
     return Surrogate(*_ClippedSurrogate.apply(log_probs, old_log_probs, advantages, valid, clip_ratio))  # type: ignore[no-untyped-call]
 
 
-def value_loss(values: Tensor, targets: Tensor, valid: Tensor) -> Tensor:
-    """Sum of 0.5 * (V - target)^2 over valid entries."""
+def value_loss(values: Tensor, targets: Tensor, valid: Tensor, *, weights: Tensor | None = None) -> Tensor:
+    """Sum of 0.5 * (V - target)^2 over valid entries, by their weights if there are any."""
+    if weights is not None:
+        roots = weights.sqrt()
+        values, targets = values * roots, targets * roots
     loss: Tensor = _ValueLoss.apply(values, targets, valid)  # type: ignore[no-untyped-call]
     return loss
 
 
 def clipped_value_loss(
-    values: Tensor, old_values: Tensor, targets: Tensor, valid: Tensor, *, value_clip: float
+    values: Tensor,
+    old_values: Tensor,
+    targets: Tensor,
+    valid: Tensor,
+    *,
+    value_clip: float,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """Sum of 0.5 * max((V - target)^2, (clip(V, V_old +- value_clip) - target)^2) over valid entries.
 
-    The pessimistic bound of OpenAI's baselines; see Huang et al. 2022, "The 37 implementation details of PPO", 9.
+    With `weights`, each entry counts so much. The pessimistic bound of OpenAI's baselines; see Huang et al. 2022,
+    "The 37 implementation details of PPO", 9.
     """
     changes = torch.where(valid, values - old_values, 0.0).clamp(-value_clip, value_clip)
     errors = torch.where(valid, values - targets, 0.0)
     clipped_errors = torch.where(valid, old_values + changes - targets, 0.0)
-    return 0.5 * torch.maximum(errors.square(), clipped_errors.square()).sum()
+    losses = torch.maximum(errors.square(), clipped_errors.square())
+    return 0.5 * (losses if weights is None else losses * weights).sum()
 
 
 class _ClippedSurrogate(torch.autograd.Function):

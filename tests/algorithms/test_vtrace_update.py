@@ -144,7 +144,7 @@ def test_loss_is_the_sum_of_the_paper() -> None:
                 expected += -log_probs[t, b].item() * advantage + 0.5 * 0.5 * correction**2
                 expected -= 0.01 * entropies[t, b].item()
     assert loss.total.item() == pytest.approx(expected, rel=1e-4)
-    assert loss.sums[-1] == batch.valid.sum()
+    assert loss.sums[-2] == batch.valid.sum()
 
 
 def test_appo_clips_beside_the_old_policy_and_caps_what_it_believes_less() -> None:
@@ -161,6 +161,35 @@ def test_appo_clips_beside_the_old_policy_and_caps_what_it_believes_less() -> No
     # A cap that does not bite leaves the ratio to the old policy, here 1.
     near = changed(batch, log_probs=log_probs + math.log(1.9))
     assert vtrace_loss(policy, near, coefficients(clip_ratio=1e-3), old_log_probs=log_probs).sums[5] == 0
+
+
+def test_weights_by_lag_are_a_weighted_mean() -> None:
+    environment = Matching(Discrete(3))
+    policy = policy_of(environment)
+    batch = collected(environment, policy)
+    ages = torch.arange(batch.rewards.shape[1]) % 3
+    batch = changed(replace(batch, version=5), versions=torch.full_like(batch.versions, 5) - ages)
+    found, expected, weights = vtrace_loss(policy, batch, coefficients(lag_exponent=1.0)), 0.0, 0.0
+    for age in range(3):
+        part = columns(batch, (ages == age).nonzero().flatten().tolist())
+        loss = vtrace_loss(policy, part, coefficients())
+        expected += loss.total.item() / (1 + age)
+        weights += loss.sums[-2].item() / (1 + age)
+    assert found.total.item() == pytest.approx(expected, rel=1e-4)
+    assert found.sums[-2:].tolist() == pytest.approx([batch.valid.sum().item(), weights])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_weights_by_lag_change_nothing_without_lag(rule: str) -> None:
+    environment = Matching(Discrete(3))
+    results = []
+    for exponent in (0.0, 1.0):
+        policy, algorithm = learner(environment, lag_exponent=exponent, **RULES[rule])
+        batch = collected(environment, policy)
+        batch = changed(replace(batch, version=3), versions=torch.full_like(batch.versions, 3))
+        results.append((finish(algorithm.update(batch)), parameters(policy)))
+    assert results[0][0] == results[1][0]
+    assert same(results[0][1], results[1][1])
 
 
 def test_old_policy_stays_for_so_many_updates() -> None:

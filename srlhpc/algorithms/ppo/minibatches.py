@@ -31,6 +31,10 @@ class Minibatch:
     advantages: Tensor
     targets: Tensor
     valid: Tensor
+    stale: Tensor | None = None
+    weights: Tensor | None = None
+    proximal: Tensor | None = None
+    """These three as in `Targets`."""
 
     def after(self, records: int, state: dict[str, Tensor]) -> Minibatch:
         """What is left behind the first records of every chunk; `state` is the recurrent state there."""
@@ -49,6 +53,15 @@ class Targets:
     advantages: Tensor
     old_values: Tensor
     values: Tensor
+    stale: Tensor | None = None
+    """bool `[T, B]`: older parameters acted it; None: that is not looked at."""
+    weights: Tensor | None = None
+    """float32 `[T, B]`: what a record counts; None: all count 1."""
+    proximal: Tensor | None = None
+    """float32 `[T, B]`: log-probabilities by the policy that ratios are clipped beside; None: the one that acted."""
+
+
+_OF_AGE = ("stale", "weights", "proximal")
 
 
 class Sampler(ABC):
@@ -166,4 +179,5 @@ def _minibatch(
         advantages=records(targets.advantages),
         targets=records(targets.values),
         valid=records(batch.valid),
+        **{name: records(array) for name in _OF_AGE if (array := getattr(targets, name)) is not None},
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from annotated_types import Ge, Le
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
@@ -13,6 +13,7 @@ from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
 from srlhpc.specs.schedule import LinearSchedule, Schedule
+from srlhpc.specs.spec import refusal
 
 Fraction = Annotated[float, Ge(0.0), Le(1.0)]
 
@@ -56,6 +57,16 @@ class Settings(AlgorithmSettings):
     """Adam's epsilon."""
     weight_decay: NonNegativeFloat = 0.0
     """L2 penalty: this times the parameters is added to their gradients."""
+    lag_exponent: NonNegativeFloat = 0.0
+    """Data counts (1 + its lag in updates) to the power of minus this; 0: as much, however old it is."""
+    stale_ratio_clip: Annotated[float, Ge(1.0)] | None = None
+    """Ratios of data that older parameters acted count as this at most, and give no gradient above it; null: whatever
+    they are."""
+    decoupled: bool = False
+    """Clip ratios to the policy at the beginning of the update instead of to the one that acted, and weigh data by the
+    ratio between the two (Hilton et al. 2021, arXiv:2110.00641); costs one more pass without gradients."""
+    decoupled_ratio_clip: PositiveFloat | None = None
+    """Most that this ratio weighs; null: whatever it is. Only with decoupled."""
     target_kl: PositiveFloat | None = None
     """No further epoch after one whose mean divergence from the behaviour policy is above this; null: all epochs."""
 
@@ -66,6 +77,16 @@ class Settings(AlgorithmSettings):
         if min(ends) < 0:
             raise ValueError(f"is {min(ends)}; it must not be negative")
         return schedule
+
+    @model_validator(mode="after")
+    def _check_decoupled(self) -> Self:
+        if self.decoupled_ratio_clip is not None and not self.decoupled:
+            raise refusal(
+                f"is {self.decoupled_ratio_clip:g}, but decoupled is false, so nothing is weighed by that ratio; set "
+                "decoupled: true, or leave it out",
+                "decoupled_ratio_clip",
+            )
+        return self
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
         return Needs(ACTOR_CRITIC, {"value": ArraySpec((), "float32")})

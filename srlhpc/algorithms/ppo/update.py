@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
 from srlhpc.algorithms.ppo.minibatches import Minibatch, Sampler, Targets, sampler
+from srlhpc.algorithms.ppo.proximal import log_probs_now
 from srlhpc.algorithms.ppo.settings import Settings
 from srlhpc.algorithms.ppo.statistics import (
     BATCH_SUMS,
@@ -37,6 +39,7 @@ from srlhpc.algorithms.ppo.statistics import (
 )
 from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.rl.returns import gae
+from srlhpc.rl.staleness import lag_weights
 from srlhpc.specs.schedule import value_at
 
 
@@ -75,19 +78,28 @@ class Ppo(Algorithm):
         epochs = self._draw_epochs(shares, batch.version)
 
         counts = torch.cat([shares.valid_counts(minibatches) for minibatches in epochs])
+        lags = batch.version - batch.versions
+        weights = lag_weights(lags, batch.valid, settings.lag_exponent)
         return_sums = counts.new_empty(0)
         # Later uses would count the batch's returns again.
         if batch.is_first_use:
             return_sums = self._policy.return_sums(advantages + values, batch.valid)
         # One collective call for all that must be known before the first gradient step.
-        sums = torch.cat([batch_sums(advantages, values, batch.valid), counts, return_sums])
+        sums = torch.cat([batch_sums(advantages, values, batch.valid), weights.sum().reshape(1), counts, return_sums])
         yield from reducer.sum(sums)
         numbers = yield from to_host_list(sums)
         if len(return_sums):
             self._policy.update_returns(sums[-len(return_sums) :])
         statistics = batch_statistics(numbers[:BATCH_SUMS])
-        counts_left = iter(numbers[BATCH_SUMS : BATCH_SUMS + len(counts)])
-        targets = self._targets(advantages, values, statistics)
+        weight, *counts_left = numbers[BATCH_SUMS : BATCH_SUMS + 1 + len(counts)]
+        targets = replace(
+            self._targets(advantages, values, statistics),
+            stale=lags > 0 if settings.stale_ratio_clip is not None else None,
+            # They weigh 1 on average, so that losses stay means.
+            weights=(weights * (statistics.valid / max(weight, 1.0))).float() if settings.lag_exponent else None,
+            proximal=self._proximal(batch, lags) if settings.decoupled else None,
+        )
+        counts_of_steps = iter(counts_left)
 
         done: list[Epoch] = []
         unseen: list[Tensor] = []
@@ -95,7 +107,7 @@ class Ppo(Algorithm):
             steps = []
             for indices in minibatches:
                 rows = self._warmed_up(shares.take(indices, targets), batch.burn_in_steps)
-                step = yield from self._step(rows, next(counts_left), coefficients)
+                step = yield from self._step(rows, next(counts_of_steps), coefficients)
                 steps.append(step)
                 yield
             unseen.append((yield from self._epoch_numbers(steps)))
@@ -128,6 +140,8 @@ class Ppo(Algorithm):
             value_clip=settings.value_clip,
             value=settings.value_coefficient,
             entropy=value_at(settings.entropy_coefficient, steps),
+            stale_ratio_clip=settings.stale_ratio_clip,
+            decoupled_ratio_clip=settings.decoupled_ratio_clip,
         )
 
     def _advantages(self, batch: Batch) -> Tensor:
@@ -158,6 +172,12 @@ class Ppo(Algorithm):
         if self._settings.normalize_advantages:
             advantages = (advantages - statistics.advantage_mean) / (statistics.advantage_std + 1e-8)
         return Targets(advantages, self._policy.normalize_values(values), targets)
+
+    def _proximal(self, batch: Batch, lags: Tensor) -> Tensor:
+        """Log-probabilities by the parameters of now; where these acted, as they were recorded, to the bit."""
+        with self._autocast():
+            now = log_probs_now(self._policy, batch, self._settings.minibatches)
+        return torch.where(lags > 0, now, batch.log_probs)
 
     def _draw_epochs(self, shares: Sampler, version: int) -> list[list[Tensor]]:
         """The minibatches of all epochs, as indices, from the trainer's seed and the version alone."""

@@ -15,6 +15,7 @@ from srlhpc.algorithms.algorithm import Batch
 from srlhpc.policies.contracts import ActorCriticPolicy, Evaluated
 from srlhpc.rl.losses import clipped_surrogate, value_loss
 from srlhpc.rl.returns import vtrace
+from srlhpc.rl.staleness import lag_weights
 
 _MOST_BEHIND = math.log(2.0)
 """APPO: logarithm of the most that data weighs in whose action the old policy believes less than behaviour did."""
@@ -32,6 +33,7 @@ class Coefficients(NamedTuple):
     clip_ratio: float | None
     value: float
     entropy: float
+    lag_exponent: float = 0.0
 
 
 class Loss(NamedTuple):
@@ -40,16 +42,19 @@ class Loss(NamedTuple):
     total: Tensor
     """Scalar with gradient: policy loss + value coefficient * value loss - entropy coefficient * entropy."""
     sums: Tensor
-    """float32 `[len(SUMS) + 1]` without gradient, in the order of `SUMS`, then the number of valid records."""
+    """float32 `[len(SUMS) + 2]` without gradient, in the order of `SUMS`, then the number of valid records and the sum
+    of what they weigh."""
     max_deviation: Tensor
     """Largest |pi / mu - 1|."""
     targets: Tensor
     """v_t in units of the return, float32 `[T, B]`."""
 
 
-SUMS = ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "rho_mean", "value_mean")
-"""Names of `Loss.sums` once divided by the valid count of all trainers. `clip_fraction`: ratios that are cut, by
-`rho_clip` or, with it, by `clip_ratio`; `rho_mean`: mean of min(rho_clip, ratio)."""
+WEIGHED = ("loss", "policy_loss", "value_loss", "entropy")
+"""Names of the first of `Loss.sums`, once divided by the weight of all trainers' records."""
+SUMS = (*WEIGHED, "approx_kl", "clip_fraction", "rho_mean", "value_mean")
+"""Names of `Loss.sums`, those behind `WEIGHED` once divided by the number of valid records. `clip_fraction`: ratios that
+are cut, by `rho_clip` or, with it, by `clip_ratio`; `rho_mean`: mean of min(rho_clip, ratio)."""
 
 
 def evaluated(policy: ActorCriticPolicy, batch: Batch) -> tuple[Evaluated, Tensor]:
@@ -99,7 +104,8 @@ def vtrace_loss(
     trained = slice(batch.burn_in_steps, None)
     valid, behaviour = batch.valid[trained], batch.log_probs[trained]
     said, log_probs = evaluated(policy, batch)
-    entropy = torch.where(valid, said.distribution.entropy()[:-1], 0.0).sum()
+    weights = lag_weights(batch.version - batch.versions[trained], valid, coefficients.lag_exponent).float()
+    entropy = (torch.where(valid, said.distribution.entropy()[:-1], 0.0) * weights).sum()
     known = policy.denormalize_values(said.values.detach())
     log_ratios = torch.where(valid, log_probs.detach() - behaviour, 0.0)
     estimated = vtrace(
@@ -115,25 +121,19 @@ def vtrace_loss(
         c_clip=coefficients.c_clip,
         policy_rho_clip=coefficients.policy_rho_clip,
     )
-    ratios = log_ratios.exp()
+    ratios, advantages = log_ratios.exp(), estimated.advantages * weights
     if coefficients.clip_ratio is None or old_log_probs is None:
-        gains = torch.where(valid, log_probs, 0.0) * torch.where(valid, estimated.advantages, 0.0)
+        gains = torch.where(valid, log_probs, 0.0) * torch.where(valid, advantages, 0.0)
         policy_loss, clipped = -gains.sum(), (valid & (ratios > coefficients.rho_clip)).sum()
     else:
         beside = torch.maximum(old_log_probs, behaviour - _MOST_BEHIND)
-        surrogate = clipped_surrogate(
-            log_probs, beside, estimated.advantages, valid, clip_ratio=coefficients.clip_ratio
-        )
+        surrogate = clipped_surrogate(log_probs, beside, advantages, valid, clip_ratio=coefficients.clip_ratio)
         policy_loss, clipped = surrogate.loss, surrogate.clipped
-    value = value_loss(said.values[:-1], policy.normalize_values(estimated.targets), valid)
+    value = value_loss(said.values[:-1], policy.normalize_values(estimated.targets), valid, weights=weights)
     total = policy_loss + coefficients.value * value - coefficients.entropy * entropy
     with torch.no_grad():
-        counted = [
-            ratios - 1 - log_ratios,
-            ratios.clamp(max=coefficients.rho_clip),
-            known[:-1],
-            torch.ones_like(ratios),
-        ]
-        kl, rho, values, count = torch.where(valid, torch.stack(counted), 0.0).flatten(1).sum(1)
-        sums = torch.stack([total, policy_loss, value, entropy, kl, clipped.float(), rho, values, count])
+        kl = ratios - 1 - log_ratios
+        counted = (kl, ratios.clamp(max=coefficients.rho_clip), known[:-1], torch.ones_like(ratios), weights)
+        kl, rho, values, count, weight = torch.where(valid, torch.stack(counted), 0.0).flatten(1).sum(1)
+        sums = torch.stack([total, policy_loss, value, entropy, kl, clipped.float(), rho, values, count, weight])
         return Loss(total, sums, (ratios - 1).abs().max(), estimated.targets)

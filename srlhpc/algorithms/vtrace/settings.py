@@ -55,6 +55,8 @@ class Settings(AlgorithmSettings):
     0.4); null: the plain policy gradient (IMPALA)."""
     old_policy_updates: PositiveInt = 1
     """Updates after which the policy that ratios are clipped beside becomes that of now; only with clip_ratio."""
+    lag_exponent: NonNegativeFloat = 0.0
+    """Data counts (1 + its lag in updates) to the power of minus this; 0: as much, however old it is."""
     value_coefficient: NonNegativeFloat = 0.5
     """Weight of the value loss."""
     entropy_coefficient: Schedule = 0.01

@@ -21,13 +21,15 @@ from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.target_network import TargetNetwork
-from srlhpc.algorithms.vtrace.loss import SUMS, Coefficients, Loss, evaluated, vtrace_loss
+from srlhpc.algorithms.vtrace.loss import SUMS, WEIGHED, Coefficients, Loss, evaluated, vtrace_loss
 from srlhpc.algorithms.vtrace.settings import Settings
 from srlhpc.data.blocks import FINAL_STATE, STATE
 from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.specs.schedule import value_at
 
 _OLD = "old_policy"
+_LEAST = 1e-6
+"""Stands for a weight of 0, where no record is valid."""
 
 
 class VTraceRule(Algorithm):
@@ -79,10 +81,11 @@ class VTraceRule(Algorithm):
             yield
         if batch.is_first_use:
             yield from self._update_normalizers(torch.stack(returns).sum(0), torch.stack(observed).sum(0))
-        *sums, valid, _, norm, deviation = yield from to_host_list(
+        *sums, valid, weight, _, norm, deviation = yield from to_host_list(
             torch.cat([torch.stack(steps).sum(0), steps[0][-2:-1]])
         )
-        return {name: total / max(valid, 1.0) for name, total in zip(SUMS, sums, strict=True)} | {
+        parts = {name: weight if name in WEIGHED else valid for name in SUMS}
+        return {name: total / max(parts[name], _LEAST) for name, total in zip(SUMS, sums, strict=True)} | {
             "ratio_max_deviation_first": deviation,
             "gradient_norm": norm / len(steps),
             "learning_rate": coefficients.learning_rate,
@@ -125,8 +128,8 @@ class VTraceRule(Algorithm):
             gradients.copy_(flat[: len(gradients)])
             numbers = flat[len(gradients) :]
             numbers[-1] /= self._context.reducer.trainers
-        # By the valid records of all trainers: the gradient is that of the mean loss.
-        gradients.div_(numbers[len(SUMS)].clamp(min=1.0))
+        # By what the valid records of all trainers weigh: the gradient is that of the mean loss.
+        gradients.div_(numbers[len(SUMS) + 1].clamp(min=_LEAST))
         norm = gradients.norm()
         checks = dict(
             zip(("loss", "gradient norm"), (yield from to_host_list(torch.stack([numbers[0], norm]))), strict=True)
@@ -166,6 +169,7 @@ class VTraceRule(Algorithm):
             clip_ratio=None if settings.clip_ratio is None else value_at(settings.clip_ratio, steps),
             value=settings.value_coefficient,
             entropy=value_at(settings.entropy_coefficient, steps),
+            lag_exponent=settings.lag_exponent,
         )
 
     def _autocast(self) -> AbstractContextManager[object]:
