@@ -80,18 +80,19 @@ def compared(paths: RunPaths) -> dict[str, float]:
         states[id(policy)] = acted.state
         return acted
 
-    differences, others = [], 0
+    differences, others, decisions = [], 0, 0
     for _ in range(STEPS // ENVIRONMENTS):
         whole, rounded = act(network), act(half)
-        same = whole.actions == rounded.actions
-        others += int((~same).sum())
+        counts = torch.from_numpy(step.kinds[seat.kind].valid[:, 0].copy())
+        same = counts & (whole.actions == rounded.actions)
+        others, decisions = others + int((counts & ~same).sum()), decisions + int(counts.sum())
         differences += (whole.log_probs - rounded.log_probs).abs()[same].tolist()
         actions[seat.kind][:, 0] = whole.actions.numpy()
         step = environment.step(actions)
     return {
         "log_prob_largest": max(differences),
         "log_prob_mean": statistics.fmean(differences),
-        "other_actions": others / (STEPS // ENVIRONMENTS * ENVIRONMENTS),
+        "other_actions": others / decisions,
     }
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -153,6 +155,18 @@ class Context:
     """Seed of this trainer; together with the version it gives all randomness of an update."""
     columns: int = 1
     """Columns of the policy in the whole run, as `AlgorithmSettings.explore` counts them."""
+
+    def arithmetic(self) -> AbstractContextManager[object]:
+        """Where networks compute in what `autocast` says.
+
+        What has gradients and what has none take a context each: casts that were made without gradients are kept in it.
+        """
+        return nullcontext() if self.autocast is None else torch.autocast(self.device.type, dtype=self.autocast)
+
+    def generator(self, version: int) -> torch.Generator:
+        """The randomness of one update, on the host."""
+        seed = np.random.SeedSequence((self.seed, version)).generate_state(1, np.uint64).item()
+        return torch.Generator().manual_seed(seed)
 
 
 class DivergedError(KnownError, RuntimeError):

@@ -372,6 +372,8 @@ def test_batch_without_valid_records_changes_no_parameter() -> None:
     environment = Matching(Discrete(3))
     policy, algorithm = learner(environment, normalize=NormalizeSpec(observations=True, returns=True))
     batch = collected(environment, policy)
+    # Adam's moments would move on.
+    finish(algorithm.update(batch))
     before = parameters(policy)
     metrics = finish(algorithm.update(changed(batch, valid=torch.zeros_like(batch.valid))))
     assert same(before, parameters(policy))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +95,7 @@ class Dqn(Algorithm):
     def _losses(self, batch: Batch) -> _Losses:
         settings, kind = self._settings, self._learned
         steps = sums(batch, gamma=settings.gamma, n=settings.n_steps)
-        with self._autocast():
+        with self._context.arithmetic():
             pair = values(self._policy, self._target.module, batch, steps.lengths, double=settings.double)
         targets = kind.targets(steps, pair.later)
         losses = kind.losses(pair.taken, targets)
@@ -114,8 +113,3 @@ class Dqn(Algorithm):
         """Mean over all columns."""
         columns = self._context.columns
         return float(self._settings.explore(np.arange(columns), columns, steps)["epsilon"].mean())
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        if self._context.autocast is None:
-            return nullcontext()
-        return torch.autocast(self._context.device.type, dtype=self._context.autocast)

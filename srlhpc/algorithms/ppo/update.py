@@ -14,10 +14,8 @@ Several trainers wait for the sums of their gradients besides.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -147,7 +145,7 @@ class Ppo(Algorithm):
     def _advantages(self, batch: Batch) -> Tensor:
         """GAE on the behaviour policy's values; only the bootstrap is computed now."""
         steps = len(batch.rewards)
-        with self._autocast():
+        with self._context.arithmetic():
             last = self._policy.act(
                 {key: array[steps] for key, array in batch.observations.items()},
                 batch.final_state,
@@ -175,21 +173,20 @@ class Ppo(Algorithm):
 
     def _proximal(self, batch: Batch, lags: Tensor) -> Tensor:
         """Log-probabilities by the parameters of now; where these acted, as they were recorded, to the bit."""
-        with self._autocast():
+        with self._context.arithmetic():
             now = log_probs_now(self._policy, batch, self._settings.minibatches)
         return torch.where(lags > 0, now, batch.log_probs)
 
     def _draw_epochs(self, shares: Sampler, version: int) -> list[list[Tensor]]:
         """The minibatches of all epochs, as indices, from the trainer's seed and the version alone."""
-        seed = np.random.SeedSequence((self._context.seed, version)).generate_state(1, np.uint64).item()
-        generator = torch.Generator().manual_seed(seed)
+        generator = self._context.generator(version)
         return [shares.epoch(generator) for _ in range(self._settings.epochs)]
 
     def _warmed_up(self, rows: Minibatch, burn_in: int) -> Minibatch:
         """The records behind the burn-in, from the state that it leaves: a constant, so that no gradient goes back."""
         if not burn_in:
             return rows
-        with self._autocast():
+        with self._context.arithmetic():
             state = self._policy.warm_up(
                 {key: array[:burn_in] for key, array in rows.observations.items()},
                 rows.state,
@@ -202,7 +199,7 @@ class Ppo(Algorithm):
         self, rows: Minibatch, valid_count: float, coefficients: Coefficients
     ) -> Generator[None, None, GradientStep]:
         """One gradient step, unchecked: the caller restores the parameters if a number is not finite."""
-        with self._autocast():
+        with self._context.arithmetic():
             evaluated = self._policy.evaluate(rows.observations, rows.state, rows.first, action_masks=rows.action_masks)
             loss = ppo_loss(evaluated, rows, coefficients)
         # By the valid records of all trainers: the sum of their gradients is then that of the mean loss.
@@ -218,7 +215,9 @@ class Ppo(Algorithm):
             gradients.copy_(flat[:-1])
             total = flat[-1:]
         norm = gradients.norm()
-        self._optimizer.step(coefficients.learning_rate, norm, self._settings.max_gradient_norm)
+        # Without a valid record nothing is learnt, though moments of before would move on.
+        if valid_count:
+            self._optimizer.step(coefficients.learning_rate, norm, self._settings.max_gradient_norm)
         return GradientStep(loss, torch.cat([total, norm.reshape(1)]))
 
     def _epoch_numbers(self, steps: list[GradientStep]) -> Generator[None, None, Tensor]:
@@ -235,8 +234,3 @@ class Ppo(Algorithm):
         if len(sums):
             yield from self._context.reducer.sum(sums)
             self._policy.update_normalizers(sums)
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        if self._context.autocast is None:
-            return nullcontext()
-        return torch.autocast(self._context.device.type, dtype=self._context.autocast)

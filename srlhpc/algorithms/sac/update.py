@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,7 +139,7 @@ class Sac(Algorithm):
 
     @torch.no_grad()
     def _targets(self, rows: Rows, noise: Tensor) -> Tensor:
-        with self._autocast():
+        with self._context.arithmetic():
             drawn = self._actor.distribution(rows.later).draw(noise)
             values = self._target.module(rows.later, drawn.actions)
         return soft_targets(
@@ -153,7 +152,7 @@ class Sac(Algorithm):
         )
 
     def _critic_gradients(self, rows: Rows, targets: Tensor) -> CriticPart:
-        with self._autocast():
+        with self._context.arithmetic():
             values = self._critics(rows.seen, rows.actions)
         errors = critic_errors(values, targets, rows.valid)
         loss = critic_loss(errors, rows.weights)
@@ -168,7 +167,7 @@ class Sac(Algorithm):
 
     def _actor_gradients(self, rows: Rows, noise: Tensor) -> Tensor:
         """Sums over valid records, float32 `[2]`: loss, and log-probabilities of the drawn actions."""
-        with self._autocast():
+        with self._context.arithmetic():
             drawn = self._actor.distribution(rows.seen).draw(noise)
             values = self._critics(rows.seen, drawn.actions)
         loss = actor_loss(drawn.log_probs, values, rows.valid, temperature=self._temperature.value)
@@ -233,11 +232,6 @@ class Sac(Algorithm):
             "critic_learning_rate": value_at(self._settings.critic_learning_rate, steps),
             "actor_learning_rate": value_at(self._settings.actor_learning_rate, steps),
         }
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        if self._context.autocast is None:
-            return nullcontext()
-        return torch.autocast(self._context.device.type, dtype=self._context.autocast)
 
 
 def standard_normal(seed: int, version: int, *shape: int) -> Tensor:

@@ -6,19 +6,27 @@ Letters: T trained records of a fragment, B columns.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch
+from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, STATE
 from srlhpc.policies.contracts import ActorCriticPolicy, Evaluated
 from srlhpc.rl.losses import clipped_surrogate, value_loss
 from srlhpc.rl.returns import vtrace
 from srlhpc.rl.staleness import lag_weights
 
-_MOST_BEHIND = math.log(2.0)
-"""APPO: logarithm of the most that data weighs in whose action the old policy believes less than behaviour did."""
+OF_FRAGMENTS = (STATE, FINAL_STATE, CHUNK_STATE)
+"""Beginnings of the names of fields that a fragment has once: `[B, ...]`."""
+_LOG_CAP = math.log(2.0)
+"""APPO: logarithm of the bound of mu / pi_old."""
+_LARGEST_LOG = 20.0
+"""Logarithms of ratios that metrics count as this."""
+_ROUNDING = 1e-4
+"""A ratio so little above its bound is there by rounding."""
 
 
 class Coefficients(NamedTuple):
@@ -53,38 +61,36 @@ class Loss(NamedTuple):
 WEIGHED = ("loss", "policy_loss", "value_loss", "entropy")
 """Names of the first of `Loss.sums`, once divided by the weight of all trainers' records."""
 SUMS = (*WEIGHED, "approx_kl", "clip_fraction", "rho_mean", "value_mean")
-"""Names of `Loss.sums`, those behind `WEIGHED` once divided by the number of valid records. `clip_fraction`: ratios that
-are cut, by `rho_clip` or, with it, by `clip_ratio`; `rho_mean`: mean of min(rho_clip, ratio)."""
+"""Names of `Loss.sums`, those behind `WEIGHED` once divided by the number of valid records. `clip_fraction`: ratios
+that are cut, by `rho_clip` or, with it, by `clip_ratio`; `rho_mean`: mean of min(rho_clip, ratio)."""
+
+
+def warmed_up(policy: ActorCriticPolicy, batch: Batch) -> Batch:
+    """The batch behind its burn-in, from the state that it leaves: a constant, so that no gradient goes back."""
+    records = batch.burn_in_steps
+    if not records:
+        return batch
+    state = policy.warm_up(
+        {key: array[:records] for key, array in batch.observations.items()},
+        batch.state,
+        batch.first[:records],
+        action_masks=None if batch.action_masks is None else batch.action_masks[:records],
+    )
+    fields = {name: array if name.startswith(OF_FRAGMENTS) else array[records:] for name, array in batch.fields.items()}
+    fields |= {f"{STATE}{name}": rows for name, rows in state.items()}
+    return replace(batch, fields=fields, burn_in_steps=0)
 
 
 def evaluated(policy: ActorCriticPolicy, batch: Batch) -> tuple[Evaluated, Tensor]:
     """What the policy says of all T + 1 observations, and the log-probabilities `[T, B]` of the T actions.
 
-    The bootstrap is seen by the memory that the fragment leaves, as the parameters of now have it.
+    The bootstrap is seen by the memory that the fragment leaves, as the parameters of now have it. The batch has no
+    burn-in.
     """
-    state = batch.state
-    burn_in = batch.burn_in_steps
-    masks = batch.action_masks
-    if burn_in:
-        state = dict(
-            policy.warm_up(
-                {key: array[:burn_in] for key, array in batch.observations.items()},
-                state,
-                batch.first[:burn_in],
-                action_masks=None if masks is None else masks[:burn_in],
-            )
-        )
-    if masks is not None:
-        # Nothing is played at the bootstrap, so any action may stand there.
-        masks = torch.cat([masks[burn_in:-1], torch.ones_like(masks[-1:])])
-    said = policy.evaluate(
-        {key: array[burn_in:] for key, array in batch.observations.items()},
-        state,
-        batch.first[burn_in:],
-        action_masks=masks,
-    )
-    actions = batch.actions[burn_in:]
-    return said, said.distribution.log_prob(torch.cat([actions, actions[-1:]]))[:-1]
+    said = policy.evaluate(batch.observations, batch.state, batch.first, action_masks=batch.action_masks)
+    # Nothing is played at the bootstrap: an action stands there, and what is said of it is left.
+    actions = torch.cat([batch.actions, batch.actions[-1:]])
+    return said, said.distribution.log_prob(actions)[:-1]
 
 
 def vtrace_loss(
@@ -97,42 +103,46 @@ def vtrace_loss(
 
     Args:
         policy: what is trained.
-        batch: whole fragments, burn-in first.
+        batch: whole fragments, without burn-in.
         coefficients: of this update.
         old_log_probs: float32 `[T, B]`, of the actions by the old policy; only with `clip_ratio`.
     """
-    trained = slice(batch.burn_in_steps, None)
-    valid, behaviour = batch.valid[trained], batch.log_probs[trained]
+    valid, behaviour = batch.valid, batch.log_probs
     said, log_probs = evaluated(policy, batch)
-    weights = lag_weights(batch.version - batch.versions[trained], valid, coefficients.lag_exponent).float()
+    weights = lag_weights(batch.version - batch.versions, valid, coefficients.lag_exponent).float()
     entropy = (torch.where(valid, said.distribution.entropy()[:-1], 0.0) * weights).sum()
     known = policy.denormalize_values(said.values.detach())
     log_ratios = torch.where(valid, log_probs.detach() - behaviour, 0.0)
     estimated = vtrace(
         log_ratios if old_log_probs is None else torch.where(valid, old_log_probs - behaviour, 0.0),
-        batch.rewards[trained],
+        batch.rewards,
         known[:-1],
         known[1:],
-        batch.terminated[trained],
-        batch.truncated[trained],
+        batch.terminated,
+        batch.truncated,
         gamma=coefficients.gamma,
         lambda_=coefficients.trace_lambda,
         rho_clip=coefficients.rho_clip,
         c_clip=coefficients.c_clip,
         policy_rho_clip=coefficients.policy_rho_clip,
     )
-    ratios, advantages = log_ratios.exp(), estimated.advantages * weights
-    if coefficients.clip_ratio is None or old_log_probs is None:
+    # In units of the value head: where returns are normalised, advantages are on the same scale.
+    unit = policy.normalize_values(torch.ones_like(known[0])) - policy.normalize_values(torch.zeros_like(known[0]))
+    advantages = estimated.advantages * unit * weights
+    shown = log_ratios.clamp(-_LARGEST_LOG, _LARGEST_LOG)
+    ratios = shown.exp()
+    if old_log_probs is None:
         gains = torch.where(valid, log_probs, 0.0) * torch.where(valid, advantages, 0.0)
-        policy_loss, clipped = -gains.sum(), (valid & (ratios > coefficients.rho_clip)).sum()
+        policy_loss, clipped = -gains.sum(), (valid & (ratios > coefficients.rho_clip * (1 + _ROUNDING))).sum()
     else:
-        beside = torch.maximum(old_log_probs, behaviour - _MOST_BEHIND)
+        assert coefficients.clip_ratio is not None
+        beside = torch.maximum(old_log_probs, behaviour - _LOG_CAP)
         surrogate = clipped_surrogate(log_probs, beside, advantages, valid, clip_ratio=coefficients.clip_ratio)
         policy_loss, clipped = surrogate.loss, surrogate.clipped
     value = value_loss(said.values[:-1], policy.normalize_values(estimated.targets), valid, weights=weights)
     total = policy_loss + coefficients.value * value - coefficients.entropy * entropy
     with torch.no_grad():
-        kl = ratios - 1 - log_ratios
+        kl = ratios - 1 - shown
         counted = (kl, ratios.clamp(max=coefficients.rho_clip), known[:-1], torch.ones_like(ratios), weights)
         kl, rho, values, count, weight = torch.where(valid, torch.stack(counted), 0.0).flatten(1).sum(1)
         sums = torch.stack([total, policy_loss, value, entropy, kl, clipped.float(), rho, values, count, weight])

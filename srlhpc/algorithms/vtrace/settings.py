@@ -30,10 +30,10 @@ class Settings(AlgorithmSettings):
         **dict.fromkeys(("vf_coef", "vf_coeff", "baseline_cost"), "value_coefficient"),
         **dict.fromkeys(("grad_clip", "max_grad_norm"), "max_gradient_norm"),
         **dict.fromkeys(("vtrace_rho", "vtrace_clip_rho_threshold"), "rho_clip"),
-        **dict.fromkeys(("vtrace_c",), "c_clip"),
+        "vtrace_c": "c_clip",
         "vtrace_clip_pg_rho_threshold": "policy_rho_clip",
         **dict.fromkeys(("clip_param", "clip_range", "clip_coef"), "clip_ratio"),
-        **dict.fromkeys(("epochs", "num_epochs"), "batch.uses of the policy"),
+        **dict.fromkeys(("epochs", "num_epochs", "num_sgd_iter"), "batch.uses of the policy"),
         **dict.fromkeys(("lambda", "gae_lambda"), "trace_lambda"),
     }
 
@@ -46,13 +46,13 @@ class Settings(AlgorithmSettings):
     rho_clip: PositiveFloat = 1.0
     """Most that a ratio of new to behaviour's probability weighs a temporal difference; the larger, the nearer values
     are to those of the new policy, and the less steady."""
-    c_clip: PositiveFloat = 1.0
-    """Most that a ratio weighs what comes later."""
+    c_clip: PositiveFloat | None = None
+    """Most that a ratio weighs what comes later, at most rho_clip; null: 1, or rho_clip if that is less."""
     policy_rho_clip: PositiveFloat = 1.0
     """Most that a ratio weighs the gradient of the policy."""
     clip_ratio: Schedule | None = None
     """The policy gains nothing from ratios to the policy of `old_policy_updates` outside 1 +- this (APPO; RLlib has
-    0.4); null: the plain policy gradient (IMPALA)."""
+    0.4); null: the plain policy gradient (IMPALA). Takes minibatches or old_policy_updates of 2 or more."""
     old_policy_updates: PositiveInt = 1
     """Updates after which the policy that ratios are clipped beside becomes that of now; only with clip_ratio."""
     lag_exponent: NonNegativeFloat = 0.0
@@ -80,13 +80,19 @@ class Settings(AlgorithmSettings):
 
     @model_validator(mode="after")
     def _check_clips(self) -> Self:
-        if self.c_clip > self.rho_clip:
+        if self.c_clip is not None and self.c_clip > self.rho_clip:
             raise refusal(f"is {self.c_clip:g}; it must be at most rho_clip, which is {self.rho_clip:g}", "c_clip")
         if self.old_policy_updates > 1 and self.clip_ratio is None:
             raise refusal(
                 f"is {self.old_policy_updates}, but without clip_ratio no ratio is clipped; set clip_ratio, or leave "
                 "it out",
                 "old_policy_updates",
+            )
+        if self.clip_ratio is not None and self.minibatches == self.old_policy_updates == 1:
+            raise refusal(
+                f"is {self.clip_ratio}, but the only gradient step of an update starts from the policy that ratios are "
+                "clipped beside, so it clips nothing; set minibatches or old_policy_updates to 2 or more",
+                "clip_ratio",
             )
         return self
 
@@ -106,6 +112,6 @@ class Settings(AlgorithmSettings):
             )
         if batch.chunks > 1:
             raise UserError(
-                "batch.chunk_steps: is set, but V-trace sums over whole fragments; leave it out, and set "
-                "batch.fragment_steps to as many records as gradients shall go back"
+                f"batch.chunk_steps is {batch.chunk_steps}, but V-trace sums over whole fragments; leave it out, and "
+                "set batch.fragment_steps to as many records as gradients shall go back"
             )

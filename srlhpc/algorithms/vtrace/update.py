@@ -2,18 +2,16 @@
 
 Letters: T trained records of a fragment, B columns of this trainer.
 
-Collective calls, the same on all trainers: per step the gradients with what its metrics are made of; at the end the
-sums of the normalisers, at a batch's first use.
+Collective calls, the same on all trainers: at a batch's first use the sums of the returns, where their scale moves
+before the targets; per step the gradients with what its metrics are made of; after the first use the normaliser sums.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,9 +19,17 @@ from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.target_network import TargetNetwork
-from srlhpc.algorithms.vtrace.loss import SUMS, WEIGHED, Coefficients, Loss, evaluated, vtrace_loss
+from srlhpc.algorithms.vtrace.loss import (
+    OF_FRAGMENTS,
+    SUMS,
+    WEIGHED,
+    Coefficients,
+    Loss,
+    evaluated,
+    vtrace_loss,
+    warmed_up,
+)
 from srlhpc.algorithms.vtrace.settings import Settings
-from srlhpc.data.blocks import FINAL_STATE, STATE
 from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.specs.schedule import value_at
 
@@ -43,13 +49,16 @@ class VTraceRule(Algorithm):
         self._old = None if settings.clip_ratio is None else TargetNetwork(policy, self._optimizer)
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
-        before, old = self._optimizer.snapshot(), None if self._old is None else self._old.parameters.clone()
+        before, buffers = self._optimizer.snapshot(), [buffer.clone() for buffer in self._policy.buffers()]
+        old = None if self._old is None else self._old.parameters.clone()
         if self._old is not None and batch.version % self._settings.old_policy_updates == 0:
             self._old.copy()
         try:
             return Update((yield from self._update(batch)))
         except DivergedError:
             self._optimizer.restore(before)
+            for buffer, earlier in zip(self._policy.buffers(), buffers, strict=True):
+                buffer.copy_(earlier)
             if self._old is not None and old is not None:
                 self._old.load(old)
             raise
@@ -67,25 +76,27 @@ class VTraceRule(Algorithm):
 
     def _update(self, batch: Batch) -> Generator[None, None, dict[str, float]]:
         coefficients = self._coefficients(batch.steps)
-        steps: list[Tensor] = []
-        returns: list[Tensor] = []
-        observed: list[Tensor] = []
-        for part in self._parts(batch):
-            with self._autocast():
-                loss = vtrace_loss(self._policy, part, coefficients, self._old_log_probs(part))
-            steps.append((yield from self._step(loss, coefficients)))
-            if batch.is_first_use:
-                return_sums, observation_sums = self._normalizer_sums(part, loss.targets)
-                returns.append(return_sums)
-                observed.append(observation_sums)
-            yield
+        parts = list(self._parts(batch))
         if batch.is_first_use:
-            yield from self._update_normalizers(torch.stack(returns).sum(0), torch.stack(observed).sum(0))
-        *sums, valid, weight, _, norm, deviation = yield from to_host_list(
+            yield from self._update_returns(parts, coefficients)
+        steps: list[Tensor] = []
+        seen: list[Tensor] = []
+        for part in parts:
+            ready, old = self._ready(part)
+            with self._context.arithmetic():
+                loss = vtrace_loss(self._policy, ready, coefficients, old)
+            steps.append((yield from self._step(loss, coefficients)))
+            seen.append(self._policy.normalizer_sums(_trained(ready), loss.targets, ready.valid))
+            yield
+        if batch.is_first_use and len(seen[0]):
+            sums = torch.stack(seen).sum(0)
+            yield from self._context.reducer.sum(sums)
+            self._policy.update_normalizers(sums)
+        *sums_of_all, valid, weight, _, norm, deviation = yield from to_host_list(
             torch.cat([torch.stack(steps).sum(0), steps[0][-2:-1]])
         )
-        parts = {name: weight if name in WEIGHED else valid for name in SUMS}
-        return {name: total / max(parts[name], _LEAST) for name, total in zip(SUMS, sums, strict=True)} | {
+        shares = {name: weight if name in WEIGHED else valid for name in SUMS}
+        return {name: total / max(shares[name], _LEAST) for name, total in zip(SUMS, sums_of_all, strict=True)} | {
             "ratio_max_deviation_first": deviation,
             "gradient_norm": norm / len(steps),
             "learning_rate": coefficients.learning_rate,
@@ -96,20 +107,43 @@ class VTraceRule(Algorithm):
         if self._settings.minibatches == 1:
             yield batch
             return
-        seed = np.random.SeedSequence((self._context.seed, batch.version)).generate_state(1, np.uint64).item()
-        order = torch.randperm(batch.rewards.shape[1], generator=torch.Generator().manual_seed(seed))
-        for indices in order.to(batch.rewards.device).chunk(self._settings.minibatches):
+        device = batch.rewards.device
+        # Pinned, so that the copy does not wait for what the device computes.
+        order = torch.randperm(
+            batch.rewards.shape[1],
+            generator=self._context.generator(batch.version),
+            pin_memory=device.type == "cuda",
+        )
+        for indices in order.to(device, non_blocking=True).chunk(self._settings.minibatches):
             fields = {
-                name: tensor.index_select(0 if name.startswith((STATE, FINAL_STATE)) else 1, indices)
+                name: tensor.index_select(0 if name.startswith(OF_FRAGMENTS) else 1, indices)
                 for name, tensor in batch.fields.items()
             }
             yield replace(batch, fields=fields)
 
-    def _old_log_probs(self, part: Batch) -> Tensor | None:
-        if self._old is None:
-            return None
-        with torch.no_grad():
-            return evaluated(self._old.module, part)[1]
+    def _ready(self, part: Batch) -> tuple[Batch, Tensor | None]:
+        """The part behind its burn-in, and the log-probabilities of its actions by the old policy, if there is one."""
+        old = None
+        if self._old is not None:
+            with torch.no_grad(), self._context.arithmetic():
+                old = evaluated(self._old.module, warmed_up(self._old.module, part))[1]
+        with self._context.arithmetic():
+            return warmed_up(self._policy, part), old
+
+    def _update_returns(self, parts: list[Batch], coefficients: Coefficients) -> Generator[None]:
+        """Statistics of returns that move before targets are scaled by them: one more pass, without gradients."""
+        if not len(self._policy.return_sums(parts[0].rewards, parts[0].valid)):
+            return
+        sums = []
+        for part in parts:
+            ready, old = self._ready(part)
+            with torch.no_grad(), self._context.arithmetic():
+                targets = vtrace_loss(self._policy, ready, coefficients, old).targets
+            sums.append(self._policy.return_sums(targets, ready.valid))
+            yield
+        total = torch.stack(sums).sum(0)
+        yield from self._context.reducer.sum(total)
+        self._policy.update_returns(total)
 
     def _step(self, loss: Loss, coefficients: Coefficients) -> Generator[None, None, Tensor]:
         """One gradient step; returns `Loss.sums` over all trainers, the mean of their deviations, and the norm.
@@ -131,31 +165,15 @@ class VTraceRule(Algorithm):
         # By what the valid records of all trainers weigh: the gradient is that of the mean loss.
         gradients.div_(numbers[len(SUMS) + 1].clamp(min=_LEAST))
         norm = gradients.norm()
-        checks = dict(
-            zip(("loss", "gradient norm"), (yield from to_host_list(torch.stack([numbers[0], norm]))), strict=True)
-        )
-        for name, number in checks.items():
+        checks = torch.stack([numbers[0], norm, numbers[len(SUMS) + 1]])
+        mean_loss, gradient_norm, weight = yield from to_host_list(checks)
+        for name, number in (("loss", mean_loss), ("gradient norm", gradient_norm)):
             if not math.isfinite(number):
                 raise DivergedError(f"the {name} is {number}")
-        self._optimizer.step(coefficients.learning_rate, norm, self._settings.max_gradient_norm)
+        # Without a valid record nothing is learnt, though moments of before would move on.
+        if weight:
+            self._optimizer.step(coefficients.learning_rate, norm, self._settings.max_gradient_norm)
         return torch.cat([numbers, norm.reshape(1)])
-
-    def _normalizer_sums(self, part: Batch, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Sums for the running statistics of returns, and of observations and whatever else is normalised."""
-        burn_in, steps = part.burn_in_steps, len(part.rewards)
-        observations = {key: array[burn_in:steps] for key, array in part.observations.items()}
-        valid = part.valid[burn_in:]
-        return self._policy.return_sums(targets, valid), self._policy.normalizer_sums(observations, targets, valid)
-
-    def _update_normalizers(self, return_sums: Tensor, observation_sums: Tensor) -> Generator[None]:
-        flat = torch.cat([return_sums, observation_sums])
-        if not len(flat):
-            return
-        yield from self._context.reducer.sum(flat)
-        if len(return_sums):
-            self._policy.update_returns(flat[: len(return_sums)])
-        if len(observation_sums):
-            self._policy.update_normalizers(flat[len(return_sums) :])
 
     def _coefficients(self, steps: int) -> Coefficients:
         settings = self._settings
@@ -164,7 +182,7 @@ class VTraceRule(Algorithm):
             gamma=settings.gamma,
             trace_lambda=settings.trace_lambda,
             rho_clip=settings.rho_clip,
-            c_clip=settings.c_clip,
+            c_clip=min(1.0, settings.rho_clip) if settings.c_clip is None else settings.c_clip,
             policy_rho_clip=settings.policy_rho_clip,
             clip_ratio=None if settings.clip_ratio is None else value_at(settings.clip_ratio, steps),
             value=settings.value_coefficient,
@@ -172,7 +190,7 @@ class VTraceRule(Algorithm):
             lag_exponent=settings.lag_exponent,
         )
 
-    def _autocast(self) -> AbstractContextManager[object]:
-        if self._context.autocast is None:
-            return nullcontext()
-        return torch.autocast(self._context.device.type, dtype=self._context.autocast)
+
+def _trained(batch: Batch) -> dict[str, Tensor]:
+    """Observations of the records alone, without the bootstrap."""
+    return {key: array[:-1] for key, array in batch.observations.items()}

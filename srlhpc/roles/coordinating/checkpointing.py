@@ -104,7 +104,9 @@ class Checkpointing:
 
     @property
     def lacking(self) -> list[str]:
-        """Whose parts of the newest checkpoint that is wanted have not come."""
+        """Whose parts of the newest checkpoint that is wanted have not come; empty if it is written or given up."""
+        if self.is_idle:
+            return []
         here = {sender for sender, (number, _) in self._parts.items() if number == self.asked}
         return [
             f"the part of {kind} {name} for the last checkpoint" for kind, name in sorted(self._everyone.keys() - here)

@@ -42,7 +42,10 @@ class Ending:
         )
 
     def overdue_ranks(self, now: float) -> list[str] | None:
-        """Labels of the ranks that did not end in time, or else what their checkpoint lacks; None: time is left."""
+        """Labels of the ranks that did not end in time, else what their checkpoint lacks, else who stayed.
+
+        None: there is time left.
+        """
         # Neither a full disk nor a slow one is the fault of ranks.
         if self._checkpointing.waits_since is not None:
             self._since = now
@@ -57,7 +60,8 @@ class Ending:
         worked_at = max([self._since, *(r.worked_at for r in self._liveness.records if not r.dead)])
         if now - worked_at <= ENDING_LIMIT_SECONDS:
             return None
-        return [record.label for record in late] or self._checkpointing.lacking
+        stayed = [record.label for record in self._liveness.records if not record.exiting and not record.dead]
+        return [record.label for record in late] or self._checkpointing.lacking or stayed
 
     def is_checkpoint_overdue(self, now: float) -> bool:
         """Whether the last checkpoint has failed to be written for as long as it is tried."""

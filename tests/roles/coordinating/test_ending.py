@@ -68,6 +68,19 @@ def test_part_that_does_not_come_fails_the_run_by_name(tmp_path: Path) -> None:
         run.wait(ENDING_LIMIT_SECONDS + 1)
 
 
+def test_rank_that_does_not_leave_fails_the_run_by_name(tmp_path: Path) -> None:
+    run = Coordinating(tmp_path, {"updates": 1})
+    run.update(1)
+    run.all_report(done=True)
+    run.send_part(1, 1)
+    for rank in (TRAINER, 2):
+        assert run.report(rank, done=True).exit
+    for record in run.records:
+        record.silence_limit_seconds = 1e9
+    with pytest.raises(StepLostError, match="asked to: actor-1$"):
+        run.wait(ENDING_LIMIT_SECONDS + 1)
+
+
 def test_nobody_may_exit_before_the_last_checkpoint_is_written(tmp_path: Path) -> None:
     run = Coordinating(tmp_path, {"updates": 1})
     run.update(1)
