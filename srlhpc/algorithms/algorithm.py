@@ -143,6 +143,15 @@ class Reducer(Protocol):
         """Replaces `tensor` by its sum over all trainers; yields while the others are not ready."""
 
 
+def sum_together(reducer: Reducer, *tensors: Tensor) -> Generator[None]:
+    """Replaces flat tensors by their sums over all trainers, in one collective call; one trainer makes none."""
+    if reducer.trainers > 1:
+        flat = torch.cat(tensors)
+        yield from reducer.sum(flat)
+        for tensor, total in zip(tensors, torch.split(flat, [len(tensor) for tensor in tensors]), strict=True):
+            tensor.copy_(total)
+
+
 @dataclass(frozen=True)
 class Context:
     """What an algorithm may use beside its settings and its policy."""

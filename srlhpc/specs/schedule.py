@@ -30,6 +30,14 @@ class LinearSchedule(Spec):
 Schedule = float | LinearSchedule
 
 
+def check_not_negative(schedule: Schedule | None) -> Schedule | None:
+    """The same, as a validator of settings; raises ValueError if it is below 0 at either end."""
+    ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule or 0.0,)
+    if min(ends) < 0:
+        raise ValueError(f"is {min(ends)}; it must not be negative")
+    return schedule
+
+
 def value_at(schedule: Schedule, steps: float) -> float:
     """The value of a constant or a schedule after so many trained steps."""
     return schedule.at(steps) if isinstance(schedule, LinearSchedule) else schedule

@@ -22,7 +22,7 @@ from srlhpc.specs.contracts import ACTION_VALUE_OUTPUTS, ACTION_VALUES, Needs
 from srlhpc.specs.exploration import Ladder, RandomActions
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
 from srlhpc.specs.replay import PrioritizedDraw
-from srlhpc.specs.schedule import LinearSchedule, Schedule
+from srlhpc.specs.schedule import Schedule, check_not_negative
 from srlhpc.specs.spec import refusal
 
 Fraction = Annotated[float, Ge(0.0), Le(1.0)]
@@ -77,13 +77,7 @@ class Settings(AlgorithmSettings):
     exploration: RandomActions = Ladder()
     """How acting draws some actions at random: {kind: ladder} or {kind: epsilon}."""
 
-    @field_validator("learning_rate")
-    @classmethod
-    def _check_not_negative(cls, schedule: Schedule) -> Schedule:
-        ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule,)
-        if min(ends) < 0:
-            raise ValueError(f"is {min(ends)}; it must not be negative")
-        return schedule
+    _check_not_negative = field_validator("learning_rate")(check_not_negative)
 
     @model_validator(mode="after")
     def _check_loss(self) -> Self:

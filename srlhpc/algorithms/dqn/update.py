@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.dqn.learned import learned
 from srlhpc.algorithms.dqn.settings import Settings
@@ -59,12 +59,7 @@ class Dqn(Algorithm):
         torch.autograd.backward(losses.total)
         yield
         totals = losses.sums
-        if self._context.reducer.trainers > 1:
-            # The sums travel with the gradients, in the same collective call.
-            flat = torch.cat([gradients, totals])
-            yield from self._context.reducer.sum(flat)
-            gradients.copy_(flat[: len(gradients)])
-            totals = flat[len(gradients) :]
+        yield from sum_together(self._context.reducer, gradients, totals)
         # By the valid records of all trainers: the gradient is that of the mean loss.
         means = totals / totals[-1].clamp(min=1.0)
         gradients.div_(totals[-1].clamp(min=1.0))

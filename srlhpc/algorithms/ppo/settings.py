@@ -12,7 +12,7 @@ from srlhpc.errors import UserError
 from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
-from srlhpc.specs.schedule import LinearSchedule, Schedule
+from srlhpc.specs.schedule import Schedule, check_not_negative
 from srlhpc.specs.spec import refusal
 
 Fraction = Annotated[float, Ge(0.0), Le(1.0)]
@@ -70,13 +70,7 @@ class Settings(AlgorithmSettings):
     target_kl: PositiveFloat | None = None
     """No further epoch after one whose mean divergence from the behaviour policy is above this; null: all epochs."""
 
-    @field_validator("learning_rate", "clip_ratio", "entropy_coefficient")
-    @classmethod
-    def _check_not_negative(cls, schedule: Schedule) -> Schedule:
-        ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule,)
-        if min(ends) < 0:
-            raise ValueError(f"is {min(ends)}; it must not be negative")
-        return schedule
+    _check_not_negative = field_validator("learning_rate", "clip_ratio", "entropy_coefficient")(check_not_negative)
 
     @model_validator(mode="after")
     def _check_decoupled(self) -> Self:

@@ -19,7 +19,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
@@ -77,27 +77,29 @@ class Ppo(Algorithm):
 
         counts = torch.cat([shares.valid_counts(minibatches) for minibatches in epochs])
         lags = batch.version - batch.versions
-        weights = lag_weights(lags, batch.valid, settings.lag_exponent)
+        weights = lag_weights(lags, batch.valid, settings.lag_exponent) if settings.lag_exponent else None
+        weight_sum = counts.new_empty(0) if weights is None else weights.sum().reshape(1)
         return_sums = counts.new_empty(0)
         # Later uses would count the batch's returns again.
         if batch.is_first_use:
             return_sums = self._policy.return_sums(advantages + values, batch.valid)
         # One collective call for all that must be known before the first gradient step.
-        sums = torch.cat([batch_sums(advantages, values, batch.valid), weights.sum().reshape(1), counts, return_sums])
+        sums = torch.cat([batch_sums(advantages, values, batch.valid), counts, weight_sum, return_sums])
         yield from reducer.sum(sums)
         numbers = yield from to_host_list(sums)
         if len(return_sums):
             self._policy.update_returns(sums[-len(return_sums) :])
         statistics = batch_statistics(numbers[:BATCH_SUMS])
-        weight, *counts_left = numbers[BATCH_SUMS : BATCH_SUMS + 1 + len(counts)]
+        counts_left = iter(numbers[BATCH_SUMS : BATCH_SUMS + len(counts)])
         targets = replace(
             self._targets(advantages, values, statistics),
             stale=lags > 0 if settings.stale_ratio_clip is not None else None,
             # They weigh 1 on average, so that losses stay means.
-            weights=(weights * (statistics.valid / max(weight, 1.0))).float() if settings.lag_exponent else None,
+            weights=None
+            if weights is None
+            else (weights * (statistics.valid / max(numbers[BATCH_SUMS + len(counts)], 1.0))).float(),
             proximal=self._proximal(batch, lags) if settings.decoupled else None,
         )
-        counts_of_steps = iter(counts_left)
 
         done: list[Epoch] = []
         unseen: list[Tensor] = []
@@ -105,7 +107,7 @@ class Ppo(Algorithm):
             steps = []
             for indices in minibatches:
                 rows = self._warmed_up(shares.take(indices, targets), batch.burn_in_steps)
-                step = yield from self._step(rows, next(counts_of_steps), coefficients)
+                step = yield from self._step(rows, next(counts_left), coefficients)
                 steps.append(step)
                 yield
             unseen.append((yield from self._epoch_numbers(steps)))
@@ -208,12 +210,7 @@ class Ppo(Algorithm):
         gradients.zero_()
         torch.autograd.backward(scaled)
         total = scaled.detach().reshape(1)
-        if self._context.reducer.trainers > 1:
-            # The loss travels with the gradients, in the same collective call.
-            flat = torch.cat([gradients, total])
-            yield from self._context.reducer.sum(flat)
-            gradients.copy_(flat[:-1])
-            total = flat[-1:]
+        yield from sum_together(self._context.reducer, gradients, total)
         norm = gradients.norm()
         # Without a valid record nothing is learnt, though moments of before would move on.
         if valid_count:

@@ -16,7 +16,7 @@ from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.contracts import ACTOR_AND_CRITICS, LOG_STDS, Needs
 from srlhpc.specs.exploration import UniformStart
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
-from srlhpc.specs.schedule import LinearSchedule, Schedule
+from srlhpc.specs.schedule import Schedule, check_not_negative
 from srlhpc.specs.spec import refusal
 
 
@@ -56,13 +56,9 @@ class Settings(AlgorithmSettings):
     exploration: UniformStart = UniformStart()
     """How acting explores beyond its own entropy."""
 
-    @field_validator("actor_learning_rate", "critic_learning_rate", "temperature_learning_rate")
-    @classmethod
-    def _check_not_negative(cls, schedule: Schedule | None) -> Schedule | None:
-        ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule or 0.0,)
-        if min(ends) < 0:
-            raise ValueError(f"is {min(ends)}; it must not be negative")
-        return schedule
+    _check_not_negative = field_validator("actor_learning_rate", "critic_learning_rate", "temperature_learning_rate")(
+        check_not_negative
+    )
 
     @model_validator(mode="after")
     def _check_temperature(self) -> Self:

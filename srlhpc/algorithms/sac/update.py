@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.sac.loss import actor_loss, critic_errors, critic_loss, soft_targets
@@ -180,12 +180,7 @@ class Sac(Algorithm):
     def _reduced(self, sums: Tensor) -> Generator[None, None, Numbers]:
         """Adds up gradients and `sums` over all trainers; gradients are those of mean losses afterwards."""
         critics, actor, reducer = self._critic_adam.gradients, self._actor_adam.gradients, self._context.reducer
-        if reducer.trainers > 1:
-            parts = [critics, actor, sums]
-            flat = torch.cat(parts)
-            yield from reducer.sum(flat)
-            for part, total in zip(parts, torch.split(flat, [len(part) for part in parts]), strict=True):
-                part.copy_(total)
+        yield from sum_together(reducer, critics, actor, sums)
         count = sums[-1].clamp(min=1.0)
         critics /= count
         actor /= count

@@ -12,7 +12,7 @@ from srlhpc.errors import UserError
 from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
-from srlhpc.specs.schedule import LinearSchedule, Schedule
+from srlhpc.specs.schedule import Schedule, check_not_negative
 from srlhpc.specs.spec import refusal
 
 Fraction = Annotated[float, Ge(0.0), Le(1.0)]
@@ -70,13 +70,7 @@ class Settings(AlgorithmSettings):
     weight_decay: NonNegativeFloat = 0.0
     """L2 penalty: this times the parameters is added to their gradients."""
 
-    @field_validator("learning_rate", "clip_ratio", "entropy_coefficient")
-    @classmethod
-    def _check_not_negative(cls, schedule: Schedule | None) -> Schedule | None:
-        ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule or 0.0,)
-        if min(ends) < 0:
-            raise ValueError(f"is {min(ends)}; it must not be negative")
-        return schedule
+    _check_not_negative = field_validator("learning_rate", "clip_ratio", "entropy_coefficient")(check_not_negative)
 
     @model_validator(mode="after")
     def _check_clips(self) -> Self:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.target_network import TargetNetwork
@@ -155,13 +155,8 @@ class VTraceRule(Algorithm):
         gradients.zero_()
         torch.autograd.backward(loss.total)
         numbers = torch.cat([loss.sums, loss.max_deviation.reshape(1)])
-        if self._context.reducer.trainers > 1:
-            # The sums travel with the gradients, in the same collective call.
-            flat = torch.cat([gradients, numbers])
-            yield from self._context.reducer.sum(flat)
-            gradients.copy_(flat[: len(gradients)])
-            numbers = flat[len(gradients) :]
-            numbers[-1] /= self._context.reducer.trainers
+        yield from sum_together(self._context.reducer, gradients, numbers)
+        numbers[-1] /= self._context.reducer.trainers
         # By what the valid records of all trainers weigh: the gradient is that of the mean loss.
         gradients.div_(numbers[len(SUMS) + 1].clamp(min=_LEAST))
         norm = gradients.norm()
