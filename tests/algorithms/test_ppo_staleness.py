@@ -142,6 +142,20 @@ def test_without_lag_nothing_changes_to_the_bit(name: str, recurrent: dict[str, 
     assert same(results[0][1], results[1][1])
 
 
+def test_weights_are_1_on_average_however_few_and_old_records_are() -> None:
+    environment = Matching(Discrete(3))
+    results = []
+    for settings in ({}, {"lag_exponent": 1.0}):
+        policy, algorithm = learner(environment, epochs=1, minibatches=1, **settings)
+        batch = collected(environment, policy)
+        t, b = batch.valid.nonzero()[0].tolist()
+        alone = torch.zeros_like(batch.valid)
+        alone[t, b] = True
+        batch = changed(replace(batch, version=9), valid=alone, versions=torch.zeros_like(batch.versions))
+        results.append(finish(algorithm.update(batch))["loss"])
+    assert results[0] == pytest.approx(results[1], rel=1e-5)
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_with_lag_every_setting_matters(name: str) -> None:
     environment = Matching(Discrete(3))

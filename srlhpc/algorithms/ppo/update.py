@@ -97,7 +97,7 @@ class Ppo(Algorithm):
             # They weigh 1 on average, so that losses stay means.
             weights=None
             if weights is None
-            else (weights * (statistics.valid / max(numbers[BATCH_SUMS + len(counts)], 1.0))).float(),
+            else (weights * (statistics.valid / (numbers[BATCH_SUMS + len(counts)] or 1.0))).float(),
             proximal=self._proximal(batch, lags) if settings.decoupled else None,
         )
 
