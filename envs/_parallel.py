@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from envs._gymnasium_declared import place_of_class
 from envs._returned_values import SimulatorError
+from srlhpc.environment import FloatArray
 from srlhpc.errors import UserError, counted
 
 Values = Mapping[str, Any]
@@ -102,6 +105,25 @@ class Parallel:
         """Observations, rewards, terminations, truncations, infos; errors as in `reset`."""
         taken = actions if self._is_text else {self._agents[name]: action for name, action in actions.items()}
         return self._checked("step", self.simulator.step(taken), _STEP)
+
+    def state(self, shape: tuple[int, ...] | None = None) -> FloatArray:
+        """What the whole environment is like now, float32.
+
+        Args:
+            shape: what it must have; None: any.
+
+        Raises:
+            SimulatorError: there is none, or it is no array of numbers of that shape.
+        """
+        try:
+            found = np.asarray(self.simulator.state(), np.float32)
+        except (AttributeError, NotImplementedError):
+            raise SimulatorError("it has no state(); leave environment.state out") from None
+        except (TypeError, ValueError) as error:
+            raise SimulatorError(f"state() returned no array of numbers: {error}") from None
+        if shape not in (None, found.shape):
+            raise SimulatorError(f"state() returned shape {found.shape}, at first it was {shape}")
+        return found
 
     def _checked(self, method: str, returned: Any, parts: Sequence[str]) -> tuple[Values, ...]:
         if not isinstance(returned, tuple | list) or len(returned) != len(parts):

@@ -12,7 +12,7 @@ from envs._gymnasium_actions import ActionCodec, action_codec
 from envs._gymnasium_spaces import ObservationKeys, observation_keys
 from envs._parallel import Parallel
 from envs._returned_values import SimulatorError
-from srlhpc.environment import Kind
+from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
 
 
@@ -46,14 +46,15 @@ def _groups(parallel: Parallel, where: str) -> list[Group]:
     return groups
 
 
-def teams_of(parallel: Parallel, seed: int, where: str) -> list[Team]:
-    """Kinds of agents, in the order of their first ones.
+def teams_of(parallel: Parallel, seed: int, where: str, *, gives_state: bool = False) -> list[Team]:
+    """Kinds of agents, in the order of their first ones, with `gives_state` with the environment's own state.
 
     Raises:
         UserError: spaces are not understood, or the first reset does not give what they say.
     """
     try:
         observations, infos = parallel.reset(seed)
+        state = ArraySpec(parallel.state().shape, "float32") if gives_state else None
     except SimulatorError as error:
         raise UserError(f"{where}, reset: {error}") from None
     teams: list[Team] = []
@@ -67,7 +68,7 @@ def teams_of(parallel: Parallel, seed: int, where: str) -> list[Team]:
             if observations.get(agent) is not None:
                 keys.check(observations[agent], f"{where}, agent '{agent}'")
         masked = mask_in_observation or has_masks(map(infos.get, group.agents), codec.space, there)
-        kind = Kind(name, tuple(group.agents), keys.specs, codec.space, masked)
+        kind = Kind(name, tuple(group.agents), keys.specs, codec.space, masked, state=state)
         teams.append(Team(kind, keys, codec, mask_in_observation))
     return teams
 

@@ -39,6 +39,9 @@ class Settings(EnvironmentSettings):
     another function."""
     kwargs: dict[str, Any] = {}
     """Arguments of that function."""
+    state: bool = False
+    """Whether rules that learn from all agents together (`qmix`) get what the environment's `state()` returns; else
+    they get all observations side by side."""
 
 
 def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
@@ -57,7 +60,7 @@ def build(settings: Settings, num_environments: int, seed: int, render: bool = F
         if render and "'render_mode'" in str(error):
             raise UserError(takes_no_render_mode(f"environment '{settings.env}'")) from None
         raise UserError(f"environment.kwargs of '{settings.env}': {error}") from None
-    return from_simulators(simulators, seed, f"environment '{settings.env}'")
+    return from_simulators(simulators, seed, f"environment '{settings.env}'", gives_state=settings.state)
 
 
 def _find(path: str) -> Callable[..., Any]:
@@ -77,10 +80,10 @@ def _find(path: str) -> Callable[..., Any]:
     return make
 
 
-def from_simulators(simulators: Sequence[Any], seed: int, where: str) -> Environment:
-    """Several environments as one; errors as in `build`."""
+def from_simulators(simulators: Sequence[Any], seed: int, where: str, *, gives_state: bool = False) -> Environment:
+    """Several environments as one, with `gives_state` with their own state; errors as in `build`."""
     parallels = [parallel_of(simulator, where) for simulator in simulators]
-    return PettingZooEnvironment(parallels, teams_of(parallels[0], seed, where))
+    return PettingZooEnvironment(parallels, teams_of(parallels[0], seed, where, gives_state=gives_state))
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ class PettingZooEnvironment(Environment):
             for team in teams
             for index, agent in enumerate(team.kind.agents)
         }
+        self._states = [now.state for now in self._now.values() if now.state is not None]
         self._acting: list[list[str]] = [[] for _ in simulators]
         """Agents whose record of an environment is valid now; none while the environment waits for its reset."""
         self._ended: BoolArray = np.zeros(self.num_environments, np.bool_)
@@ -200,6 +204,10 @@ class PettingZooEnvironment(Environment):
     def _observe(
         self, env: int, seen: Collection[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
     ) -> None:
+        if self._states:
+            state = self._simulators[env].state(self._states[0].shape[1:])
+            for array in self._states:
+                array[env] = state
         for agent, seat in self._seats.items():
             place = (env, seat.index)
             raw = observations.get(agent) if agent in seen else None

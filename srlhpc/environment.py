@@ -150,6 +150,9 @@ class Kind:
     """Whether every step says which choices are allowed (true = allowed)."""
     stacks: Mapping[str, Stack] = field(default_factory=dict)
     """Keys of those observations that are stacks of frames."""
+    state: ArraySpec | None = None
+    """State of a whole environment, which nobody acts on; rules that learn from all its agents together may look at it.
+    None: the environment gives none, and their observations stand for it."""
 
 
 @dataclass(frozen=True)
@@ -171,15 +174,14 @@ class Spaces:
                 {
                     "name": kind.name,
                     "agents": list(kind.agents),
-                    "observations": {
-                        key: {"shape": list(spec.shape), "dtype": spec.dtype} for key, spec in kind.observations.items()
-                    },
+                    "observations": {key: _array_to_json(spec) for key, spec in kind.observations.items()},
                     "actions": _action_space_to_json(kind.actions),
                     "has_action_masks": kind.has_action_masks,
                     "stacks": {
                         key: {"frames": stack.frames, "filled_with": stack.filled_with}
                         for key, stack in kind.stacks.items()
                     },
+                    "state": None if kind.state is None else _array_to_json(kind.state),
                 }
                 for kind in self.kinds
             ],
@@ -191,17 +193,24 @@ class Spaces:
             Kind(
                 name=kind["name"],
                 agents=tuple(kind["agents"]),
-                observations={
-                    key: ArraySpec(tuple(spec["shape"]), spec["dtype"]) for key, spec in kind["observations"].items()
-                },
+                observations={key: _array_from_json(spec) for key, spec in kind["observations"].items()},
                 actions=_action_space_from_json(kind["actions"]),
                 has_action_masks=kind["has_action_masks"],
-                # Runs from before there were any lack them.
+                # Runs from before there were any lack these.
                 stacks={key: Stack(**stack) for key, stack in kind.get("stacks", {}).items()},
+                state=None if kind.get("state") is None else _array_from_json(kind["state"]),
             )
             for kind in data["kinds"]
         )
         return cls(kinds, data["frames_per_step"])
+
+
+def _array_to_json(array: ArraySpec) -> dict[str, Any]:
+    return {"shape": list(array.shape), "dtype": array.dtype}
+
+
+def _array_from_json(data: Mapping[str, Any]) -> ArraySpec:
+    return ArraySpec(tuple(data["shape"]), data["dtype"])
 
 
 def _action_space_to_json(space: ActionSpace) -> dict[str, Any]:
@@ -248,6 +257,8 @@ class KindStep:
     """`[E, A, mask_size]`, true = allowed, at least one per choice; only for kinds with `has_action_masks`."""
     stacks_begin: BoolArray | None = None
     """`[E, A]`: stacks of frames begin anew now; None: where `first`. They always do where an agent is not `alive`."""
+    state: Array | None = None
+    """`[E, ...]`: the whole environment now; only for kinds with a `state`."""
 
     @property
     def new_stacks(self) -> BoolArray:
@@ -289,6 +300,7 @@ def empty_kind_step(kind: Kind, num_environments: int) -> KindStep:
         terminated=np.zeros(rows, np.bool_),
         truncated=np.zeros(rows, np.bool_),
         action_masks=np.ones((*rows, kind.actions.mask_size), np.bool_) if kind.has_action_masks else None,
+        state=None if kind.state is None else np.zeros((num_environments, *kind.state.shape), kind.state.dtype),
     )
 
 

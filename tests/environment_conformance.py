@@ -82,6 +82,8 @@ class ContractConformance:
                 assert (now.rewards.shape, now.rewards.dtype) == (rows, np.float32)
                 for flag in FLAGS:
                     assert (getattr(now, flag).shape, getattr(now, flag).dtype) == (rows, np.bool_)
+                state = None if now.state is None else (now.state.shape[1:], now.state.dtype)
+                assert state == (None if kind.state is None else (kind.state.shape, np.dtype(kind.state.dtype)))
 
     def test_masks_come_with_the_kinds_that_have_them_and_allow_something(
         self, environment: Environment, played: list[Seen]

@@ -32,6 +32,7 @@ def keep(step: Step) -> Seen:
             **{flag: getattr(kind, flag).copy() for flag in FLAGS},
             action_masks=None if kind.action_masks is None else kind.action_masks.copy(),
             stacks_begin=None if kind.stacks_begin is None else kind.stacks_begin.copy(),
+            state=None if kind.state is None else kind.state.copy(),
         )
         for name, kind in step.kinds.items()
     }
@@ -75,7 +76,7 @@ def assert_same(left: Seen, right: Seen) -> None:
         other = right.kinds[name]
         for key, array in kind.observations.items():
             np.testing.assert_array_equal(array, other.observations[key], err_msg=f"{name}.{key}")
-        for field in (*FLAGS, "rewards", "action_masks"):
+        for field in (*FLAGS, "rewards", "action_masks", "state"):
             np.testing.assert_array_equal(getattr(kind, field), getattr(other, field), err_msg=f"{name}.{field}")
     assert left.episodes == right.episodes
 

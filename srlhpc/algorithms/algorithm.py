@@ -26,7 +26,9 @@ class Batch:
 
     fields: dict[str, Tensor]
     """Every field of the batch's blocks (data/blocks.py) with environments and agents as one axis B: `[T, B, ...]`, of
-    what is also known of the bootstrap observation `[T + 1, B, ...]`. Those that a rule declares are here by name."""
+    what is also known of the bootstrap observation `[T + 1, B, ...]`. Those that a rule declares are here by name.
+    Where agents are learnt from together (`Needs.joint`), B counts environments, and what agents have of a record is
+    `[T, B, A, ...]`."""
     burn_in_steps: int
     version: int
     """The trainer's version when the update starts."""
@@ -79,6 +81,11 @@ class Batch:
     def valid(self) -> Tensor:
         """Whether the record counts, bool `[T, B]`; in streams false in burn-in too."""
         return self.fields["valid"]
+
+    @property
+    def alive(self) -> Tensor:
+        """Whether the agent is in the game, bool `[T, B]`; where agents are learnt from together `[T + 1, B, A]`."""
+        return self.fields["alive"]
 
     @property
     def versions(self) -> Tensor:
@@ -164,6 +171,8 @@ class Context:
     """Seed of this trainer; together with the version it gives all randomness of an update."""
     columns: int = 1
     """Columns of the policy in the whole run, as `AlgorithmSettings.explore` counts them."""
+    joint_agents: int = 1
+    """Agents that are learnt from together: A of a rule's batches that declares it (`Needs.joint`)."""
 
     def arithmetic(self) -> AbstractContextManager[object]:
         """Where networks compute in what `autocast` says.

@@ -1,11 +1,12 @@
 """Blocks of several groups in memory that is allocated once, and any window of their records in one copy a field.
 
-Letters: M slots, T records of a block, S starts of windows in a block, E environments of a group, A trained agents of
-the policy in one, C = E x A columns of a block, R records of a window, N windows.
+Letters: M slots, T records of a block, S starts of windows in a block, C columns of a block (E environments, each with
+A agents or as one joint column), R records of a window, N windows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -69,9 +70,11 @@ class BlockStorage:
 
     def __init__(self, block: Layout, window: WindowShape, slots: int) -> None:
         """Allocates all slots; the machine gives memory when it is first written."""
-        self._shapes = {item.name: item.shape for item in block.fields}
-        self._records, environments, agents = self._shapes["valid"]
-        self._columns = environments * agents
+        valid = next(item for item in block.fields if item.name == "valid")
+        self._records, *columns = valid.shape[: len(valid.axes)]
+        self._columns = math.prod(columns)
+        self.block_records = self._records * self._columns
+        """Records of one block, of all its columns."""
         self._starts = -(-self._records // window.stride)
         self.per_slot = self._starts * self._columns
         """Items of a block: S x C."""
@@ -81,9 +84,13 @@ class BlockStorage:
         self._reach = int(self._spans[-1])
         self._rows = np.minimum(np.arange(self._size + 1), self._size - 1)[:, None]
         self._beyond = (np.arange(self._size + 1) == self._size)[:, None]
-        small = [(item.name, item.dtype, item.shape[3:]) for item in block.fields if _is_small(item, self._records)]
+        small = [
+            (item.name, item.dtype, item.shape[len(item.axes) :])
+            for item in block.fields
+            if _is_small(item, valid.axes, self._records)
+        ]
         # Aligned, so that each field by itself is an array like any other.
-        packed = np.zeros((slots, self._records, environments, agents), np.dtype(small, align=True))
+        packed = np.zeros((slots, self._records, *columns), np.dtype(small, align=True))
         self._small = packed.reshape(-1)
         """All small fields, with one axis for slots, records and columns."""
         self._arrays: dict[str, Array] = {name: packed[name] for name, *_ in small}
@@ -108,7 +115,8 @@ class BlockStorage:
             else:
                 shape, axes = (slots, *item.shape), 1 + len(item.axes)
                 of_columns = "seen" if item.shape[0] > self._records else "of_column"
-                self._indices[item.name] = attrgetter(of_columns if Axis.AGENT in item.axes else "of_group")
+                assert item.axes in (valid.axes, valid.axes[:1]), "who has a value is a column, or the group"
+                self._indices[item.name] = attrgetter(of_columns if item.axes == valid.axes else "of_group")
             # Of beginnings the distance to the last one is kept.
             self._arrays[item.name] = array = np.zeros(shape, "uint8" if item.name == NEW_STACKS else item.dtype)
             self._flat[item.name] = array.reshape(-1, *shape[axes:])
@@ -283,10 +291,11 @@ class BlockStorage:
             newest[number] = slot
 
 
-def _is_small(item: Field, records: int) -> bool:
-    """Whether a field has few bytes for each record of each column."""
-    of_records = item.stack is None and item.axes[:1] == (Axis.RECORD,) and item.shape[0] == records
-    return of_records and Axis.AGENT in item.axes and item.size_bytes <= _SMALL_BYTES * int(np.prod(item.shape[:3]))
+def _is_small(item: Field, axes: tuple[Axis, ...], records: int) -> bool:
+    """Whether a field has few bytes for each record of each column, which these axes count."""
+    if item.stack is not None or item.axes != axes or item.shape[0] != records:
+        return False
+    return item.size_bytes <= _SMALL_BYTES * math.prod(item.shape[: len(axes)])
 
 
 def _cut(places: Places, out: Array | None) -> Array:

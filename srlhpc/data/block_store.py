@@ -29,7 +29,7 @@ from srlhpc.data.dealing import CAME_IN, Deal
 from srlhpc.data.item_draws import Draws
 from srlhpc.data.layout import Array, Layout
 from srlhpc.data.segments import Run
-from srlhpc.data.windows import GENERATION, PROBABILITY, SLOT, WindowShape
+from srlhpc.data.windows import GENERATION, PROBABILITY, SLOT, WindowShape, of_columns
 from srlhpc.errors import counted
 from srlhpc.specs.replay import Draw
 
@@ -112,7 +112,7 @@ class BlockStore:
         whole = self._storage.put(slot, block)
         self._oldest[slot] = block.fields["versions"].min()
         self.inserted_blocks += 1
-        self.inserted_records += block.fields["valid"].size
+        self.inserted_records += self._storage.block_records
         self.inserted_valid += int(block.header[BlockHeader.VALID])
         self.inserted_steps += int(block.header[BlockHeader.STEPS])
         self._offer(whole)
@@ -130,7 +130,7 @@ class BlockStore:
         """Lets those of the items be drawn that train anything and are not too old."""
         items = self._young(items)
         valid = self._storage.gather("valid", self._storage.places(items))
-        items = items[valid[self._trained].any(axis=0)]
+        items = items[of_columns(valid[self._trained]).any(axis=0)]
         if items.size:
             self._draws.add(items, self._first_priorities(items))
 

@@ -13,7 +13,7 @@ environment (a block holds the trained ones only), M action mask size, C chunks 
 | `obs.KEY`, a stack of n frames | `[T + n, E, A, ...]`: each once (data/stacks.py) | `[E, A, n, ...]` | |
 | `new_stacks`, only with stacks | `[T + 1, E, A]` bool | | |
 | `first` | `[T + 1, E, A]` bool | `[E, A]` | |
-| `valid`, `alive` | `[T, E, A]` bool | `alive` `[E, A]` | |
+| `valid`, `alive` | `[T, E, A]` bool, `alive` of joint columns `[T + 1, E, A]` | `alive` `[E, A]` | |
 | `action_masks` | `[T + 1, E, A, M]` bool | `[E, A, M]` | |
 | `actions` | `[T, E, A, ...]` | | `[E, A, ...]` |
 | `log_probs` | `[T, E, A]` float32 | | `[E, A]` |
@@ -21,10 +21,14 @@ environment (a block holds the trained ones only), M action mask size, C chunks 
 | `terminated`, `truncated` | `[T, E, A]` bool | | |
 | `versions` | `[T]` int64 | | in the header |
 | `out.NAME` | `[T, E, A, ...]` | | `[E, A, ...]` |
+| `environment_state`, only with joint columns | `[T + 1, E, ...]` | | |
 | what a rule declares | `[T, E, A, ...]`, with a bootstrap `[T + 1, E, A, ...]` | | |
 | `state.NAME` | `[E, A, ...]`, before t = 0 | | after this step, if wanted |
 | `chunk_state.NAME` | `[C - 1, E, A, ...]`, before the other chunks | | |
 | `final_state.NAME` | `[E, A, ...]`, before the bootstrap | | |
+
+A column, of which a window or a batch has some side by side, is one agent of one environment, or with joint columns all
+of an environment, whose axis A belongs to each entry then. Their stacks of frames are whole.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ from typing import Any
 
 from srlhpc.data.layout import Array, Axis, Field, Layout
 from srlhpc.environment import ArraySpec, Kind, Stack
-from srlhpc.specs.contracts import RecordField
+from srlhpc.specs.contracts import Holder, RecordField
 
 OBSERVATION = "obs."
 OUTPUT = "out."
@@ -47,10 +51,12 @@ CHUNK_STATE = "chunk_state."
 """Prefix of the names of a recurrent state before the other chunks."""
 FINAL_STATE = "final_state."
 """Prefix of the names of a recurrent state before the bootstrap."""
+ENVIRONMENT_STATE = "environment_state"
+"""Name of the field that holds the state of a whole environment, where it gives one."""
 NEW_STACKS = "new_stacks"
 """Name of the field that says where stacks of frames begin anew; what is made of blocks holds whole stacks instead."""
 
-_COLUMN = (Axis.ENVIRONMENT, Axis.AGENT)
+_AGENTS = (Axis.ENVIRONMENT, Axis.AGENT)
 _NUMBER = ArraySpec((), "float32")
 _FLAG = ArraySpec((), "bool")
 
@@ -91,6 +97,19 @@ class PolicyShapes:
     outputs: Mapping[str, ArraySpec]
     fields: tuple[RecordField, ...] = ()
     """Further fields that the policy's learning rule declares."""
+    joint_agents: int | None = None
+    """Agents of an environment that are one column together; None: each is a column."""
+
+    @property
+    def column_axes(self) -> tuple[Axis, ...]:
+        """What the columns of a block count."""
+        return _AGENTS if self.joint_agents is None else (Axis.ENVIRONMENT,)
+
+    def entry(self, array: ArraySpec, of: Holder = "agent") -> ArraySpec:
+        """What one column's record holds of an array that each `of` has once: of agents, all that are in the column."""
+        if self.joint_agents is None or of != "agent":
+            return array
+        return ArraySpec((self.joint_agents, *array.shape), array.dtype)
 
 
 def record_fields(shapes: PolicyShapes) -> tuple[RecordField, ...]:
@@ -99,10 +118,11 @@ def record_fields(shapes: PolicyShapes) -> tuple[RecordField, ...]:
 
 
 def _fields_of_every_rule(shapes: PolicyShapes) -> Iterator[RecordField]:
-    kind = shapes.kind
+    kind, is_joint = shapes.kind, shapes.joint_agents is not None
+    stacks = {} if is_joint else kind.stacks
     for key, array in kind.observations.items():
-        yield _acted_on(OBSERVATION + key, array, _observation(key), kind.stacks.get(key))
-    if kind.stacks:
+        yield _acted_on(OBSERVATION + key, array, _observation(key), stacks.get(key))
+    if stacks:
         yield RecordField(NEW_STACKS, _FLAG, "seen", attrgetter("new_stacks"), has_bootstrap=True)
     yield _acted_on("first", _FLAG, attrgetter("first"))
     if kind.has_action_masks:
@@ -114,8 +134,11 @@ def _fields_of_every_rule(shapes: PolicyShapes) -> Iterator[RecordField]:
     yield RecordField("terminated", _FLAG, "stepped", attrgetter("terminated"))
     yield RecordField("truncated", _FLAG, "stepped", attrgetter("truncated"))
     yield RecordField("valid", _FLAG, "seen", attrgetter("valid"))
-    yield RecordField("alive", _FLAG, "seen", attrgetter("alive"), in_request=True)
-    yield RecordField("versions", ArraySpec((), "int64"), "replied", _version, has_agents=False)
+    yield RecordField("alive", _FLAG, "seen", attrgetter("alive"), has_bootstrap=is_joint, in_request=True)
+    if is_joint and kind.state is not None:
+        state = attrgetter("state")
+        yield RecordField(ENVIRONMENT_STATE, kind.state, "seen", state, has_bootstrap=True, of="environment")
+    yield RecordField("versions", ArraySpec((), "int64"), "replied", _version, of="group")
     for name, array in shapes.outputs.items():
         yield RecordField(OUTPUT + name, array, "replied", _replied(OUTPUT + name))
 
@@ -142,16 +165,24 @@ def block_layout(shapes: PolicyShapes, records: int, num_environments: int, agen
     environment."""
     # The state before the first chunk is the fragment's.
     sizes = {Axis.ENVIRONMENT: num_environments, Axis.AGENT: agents, Axis.CHUNK: chunks - 1}
+    assert shapes.joint_agents in (None, agents)
+    columns = shapes.column_axes
+    held_by = {"agent": columns, "environment": (Axis.ENVIRONMENT,), "group": ()}
 
     def fields() -> Iterator[Field]:
         for item in record_fields(shapes):
-            axes = (Axis.RECORD, *_COLUMN) if item.has_agents else (Axis.RECORD,)
+            axes = (Axis.RECORD, *held_by[item.of])
             entries = item.earlier + records + item.has_bootstrap
-            yield _field(item.name, item.entry, axes, sizes | {Axis.RECORD: entries}, item.stack)
-        yield from _states(STATE, shapes, _COLUMN, sizes)
+            entry = shapes.entry(item.entry, item.of)
+            yield _field(item.name, entry, axes, sizes | {Axis.RECORD: entries}, item.stack)
+        yield from states(STATE, columns)
         if chunks > 1:
-            yield from _states(CHUNK_STATE, shapes, (Axis.CHUNK, *_COLUMN), sizes)
-        yield from _states(FINAL_STATE, shapes, _COLUMN, sizes)
+            yield from states(CHUNK_STATE, (Axis.CHUNK, *columns))
+        yield from states(FINAL_STATE, columns)
+
+    def states(prefix: str, axes: tuple[Axis, ...]) -> Iterator[Field]:
+        for name, array in shapes.state.items():
+            yield _field(prefix + name, shapes.entry(array), axes, sizes)
 
     return Layout.of(fields())
 
@@ -162,16 +193,11 @@ def _field(
     return Field(name, (*(sizes[axis] for axis in axes), *array.shape), array.dtype, axes, stack)
 
 
-def _states(prefix: str, shapes: PolicyShapes, axes: tuple[Axis, ...], sizes: Mapping[Axis, int]) -> Iterator[Field]:
-    for name, array in shapes.state.items():
-        yield _field(prefix + name, array, axes, sizes)
-
-
 def request_layout(shapes: PolicyShapes, num_environments: int, agents: int) -> Layout:
     """What a group asks its policy server at one record."""
     sizes = {Axis.ENVIRONMENT: num_environments, Axis.AGENT: agents}
     asked = (item for item in record_fields(shapes) if item.in_request)
-    return Layout.of(_field(item.name, item.array, _COLUMN, sizes) for item in asked)
+    return Layout.of(_field(item.name, item.array, _AGENTS, sizes) for item in asked)
 
 
 def reply_layout(shapes: PolicyShapes, num_environments: int, agents: int) -> Layout:
@@ -180,8 +206,9 @@ def reply_layout(shapes: PolicyShapes, num_environments: int, agents: int) -> La
 
     def fields() -> Iterator[Field]:
         for item in record_fields(shapes):
-            if item.written == "replied" and item.has_agents:
-                yield _field(item.name, item.array, _COLUMN, sizes)
-        yield from _states(STATE, shapes, _COLUMN, sizes)
+            if item.written == "replied" and item.of == "agent":
+                yield _field(item.name, item.array, _AGENTS, sizes)
+        for name, array in shapes.state.items():
+            yield _field(STATE + name, array, _AGENTS, sizes)
 
     return Layout.of(fields())

@@ -31,7 +31,7 @@ class Axis(Enum):
     """Environments of a group."""
     AGENT = "agent"
     COLUMN = "column"
-    """Windows side by side, each of one agent of one environment."""
+    """Windows side by side, each of one column."""
 
 
 @dataclass(frozen=True)

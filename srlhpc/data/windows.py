@@ -1,9 +1,9 @@
 """The layouts of what a replay rank and a trainer send each other: windows of records, and wishes for them.
 
-A window is some consecutive records of one column (an agent of one environment of one group), whichever blocks they
-came in. A message holds N of them side by side.
+A window is some consecutive records of one column (an agent of one environment of one group, or all its agents where
+columns are joint), whichever blocks they came in. A message holds N of them side by side.
 
-Letters: R records of a window, N windows of a message.
+Letters: R records of a window, N windows of a message. Entries of joint columns have an axis of agents.
 
 | field | shape |
 |---|---|
@@ -82,6 +82,11 @@ class WindowShape:
         return (np.arange(0, block_records, self.stride) + self.records - 1) // block_records
 
 
+def of_columns(valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether records count: of flags `[R, N]` those, of joint ones `[R, N, A]` whether they do for any agent."""
+    return np.asarray(valid.any(axis=2)) if valid.ndim > 2 else valid
+
+
 def window_layout(shapes: PolicyShapes, records: int, columns: int, extra: Iterable[Field] = ()) -> Layout:
     """A message of `columns` windows of `records` records; the fields `extra` follow all others."""
     record, column = (Axis.RECORD, Axis.COLUMN), (Axis.COLUMN,)
@@ -90,10 +95,12 @@ def window_layout(shapes: PolicyShapes, records: int, columns: int, extra: Itera
         for item in record_fields(shapes):
             if item.name == NEW_STACKS:
                 continue
-            yield Field(item.name, (records + item.has_bootstrap, columns, *item.array.shape), item.array.dtype, record)
+            entry = shapes.entry(item.array, item.of)
+            yield Field(item.name, (records + item.has_bootstrap, columns, *entry.shape), entry.dtype, record)
         yield Field(CUT, (records, columns), "bool", record)
         for name, array in shapes.state.items():
-            yield Field(STATE + name, (columns, *array.shape), array.dtype, column)
+            entry = shapes.entry(array)
+            yield Field(STATE + name, (columns, *entry.shape), entry.dtype, column)
         yield Field(SLOT, (columns,), "int64", column)
         yield Field(GENERATION, (columns,), "int64", column)
         yield Field(PROBABILITY, (columns,), "float64", column)

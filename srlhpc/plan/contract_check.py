@@ -100,10 +100,8 @@ def check_fields(where: str, rule: str, shapes: PolicyShapes) -> None:
             )
         if field.written == "stepped" and field.has_bootstrap:
             raise UserError(f"{declared} with a bootstrap, which only fields have that are 'seen' before acting")
-        if field.in_request or not field.has_agents:
-            raise UserError(
-                f"{declared}, with in_request or without has_agents, which only fields of every rule can be"
-            )
+        if field.in_request or field.of != "agent":
+            raise UserError(f"{declared}, with in_request or not of agents, which only fields of every rule can be")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -18,7 +18,15 @@ def policy_shapes(plan: Plan, policy: str) -> PolicyShapes:
     kind = plan.kind_of(policy)
     spec = plan.spec.policies[policy]
     needs = spec.algorithm.needs(kind)
-    return PolicyShapes(kind, spec.network.state_arrays(), needs.outputs, needs.fields)
+    together = len(plan.seat(policy).trained) if needs.joint else None
+    return PolicyShapes(kind, spec.network.state_arrays(), needs.outputs, needs.fields, together)
+
+
+def environment_columns(plan: Plan, policy: str) -> int:
+    """Columns of the policy in one environment: its trained agents, or one where they are learnt from together."""
+    return (
+        1 if plan.spec.policies[policy].algorithm.needs(plan.kind_of(policy)).joint else len(plan.seat(policy).trained)
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from srlhpc.comm.acquisition import must_not_wait
-from srlhpc.environment import Spaces
+from srlhpc.environment import Kind, Spaces
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.contract_check import check_contract, check_fields
 from srlhpc.plan.exploration import check_exploration, columns, exploration_notes
@@ -19,6 +19,7 @@ from srlhpc.plan.replay_check import check_replay
 from srlhpc.plan.roles import ROLES
 from srlhpc.plan.sizes import block_fragments
 from srlhpc.specs.experiment import ExperimentSpec
+from srlhpc.specs.named_modules import AlgorithmSettings
 
 _MAX_MESSAGE_BYTES = (1 << 31) - 1
 _SERVERS_BESIDE = {"trainer": "trainer", "inline": "actor"}
@@ -38,12 +39,12 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     """
     seats = tuple(_seats(spec, spaces))
     plan = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
+    for seat in seats:
+        _check_policy(plan, seat)
     plan = replace(plan, notes=(*_notes(plan), *_lag_notes(plan), *exploration_notes(plan)))
     for policy in plan.trained_policies:
         if not plan.replays(policy):
             _check_batch(plan, policy)
-    for seat in seats:
-        _check_policy(plan, seat)
     for policy in plan.trained_policies:
         if plan.replays(policy):
             check_replay(plan, policy)
@@ -74,7 +75,7 @@ def _seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
         if len(kinds) > 1:
             raise UserError(
                 f"policies.{policy}: plays agents of different observation or action spaces "
-                f"({', '.join(kinds)}); give each its own policy in `agents`"
+                f"({', '.join(kinds)}){_remedy(spec.policies[policy].algorithm, spaces.kind(next(iter(kinds))))}"
             )
         ((kind_name, agents),) = kinds.items()
         yield Seat(
@@ -83,6 +84,20 @@ def _seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
             tuple(place for place, _ in agents),
             tuple(i for i, (_, train) in enumerate(agents) if train),
         )
+
+
+def _remedy(rule: AlgorithmSettings, kind: Kind) -> str:
+    """What to do where one policy plays agents of several kinds."""
+    try:
+        is_joint = rule.needs(kind).joint
+    except UserError:
+        is_joint = False
+    if is_joint:
+        return (
+            f", and algorithm {rule.kind} learns from agents of equal ones together; pad their spaces until they are "
+            "equal, or give each kind a policy in `agents`: a team of its own"
+        )
+    return "; give each its own policy in `agents`"
 
 
 class _RoleList:
@@ -204,8 +219,7 @@ def _check_batch(plan: Plan, policy: str) -> None:
     if wanted % brought:
         raise UserError(
             f"policies.{policy}.batch.fragments: is {wanted}; one block brings {counted(brought, 'fragment')} "
-            f"({counted(plan.spec.actors.environments, 'environment')} x "
-            f"{counted(len(plan.seat(policy).trained), 'trained agent')}), "
+            f"({counted(plan.spec.actors.environments, 'environment')} x {_columns_of_one(plan, policy)}), "
             f"and a batch is a whole number of blocks: use a multiple of {brought}, or change actors.environments"
         )
     groups, trainers = len(plan.groups), len(plan.trainers(policy))
@@ -214,6 +228,11 @@ def _check_batch(plan: Plan, policy: str) -> None:
             f"actors: {counted(groups, 'group')} (ranks x ring) cannot feed {trainers} trainers of policy {policy}; "
             "raise actors.ranks or actors.ring"
         )
+
+
+def _columns_of_one(plan: Plan, policy: str) -> str:
+    agents = counted(len(plan.seat(policy).trained), "trained agent")
+    return f"1 column of {agents}" if policy_shapes(plan, policy).joint_agents else agents
 
 
 def _check_message_sizes(plan: Plan, policy: str) -> None:

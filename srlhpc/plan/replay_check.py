@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from srlhpc.errors import UserError, counted
-from srlhpc.plan.layouts import fragment, window_shape
+from srlhpc.plan.layouts import environment_columns, fragment, window_shape
 from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import (
     block_records,
@@ -107,7 +107,7 @@ def _check_pace(plan: Plan, policy: str) -> None:
             f"too old when they come: raise it to {filling} at least, or lower replay.block_steps"
         )
     kept = kept_records(plan, policy)
-    wanted = spec.start_steps * len(plan.seat(policy).trained)
+    wanted = spec.start_steps * environment_columns(plan, policy)
     if wanted > kept:
         raise UserError(
             f"policies.{policy}.replay.start_steps: is {spec.start_steps}, which are {wanted:,} records, but only "

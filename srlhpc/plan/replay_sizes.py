@@ -6,7 +6,7 @@ Only of policies with replay. Letters: K replay ranks of the policy, J trainers,
 from __future__ import annotations
 
 from srlhpc.data.blocks import FINAL_STATE
-from srlhpc.plan.layouts import block_layout, fragment, shard_windows, window_shape, windows_layout
+from srlhpc.plan.layouts import block_layout, environment_columns, fragment, shard_windows, window_shape, windows_layout
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.specs.contracts import Needs
 from srlhpc.specs.replay import Draw, PrioritizedDraw, ReplaySpec
@@ -53,7 +53,7 @@ def windows_ahead(plan: Plan) -> int:
 
 def block_records(plan: Plan, policy: str) -> int:
     """Records of one block, of all its columns."""
-    return fragment(plan, policy).records * plan.spec.actors.environments * len(plan.seat(policy).trained)
+    return fragment(plan, policy).records * plan.spec.actors.environments * environment_columns(plan, policy)
 
 
 def shard_blocks(plan: Plan, policy: str) -> int:

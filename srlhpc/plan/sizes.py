@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from srlhpc.data.layout import Layout
 from srlhpc.data.stacks import whole
-from srlhpc.plan.layouts import block_layout
+from srlhpc.plan.layouts import block_layout, environment_columns
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.replay_sizes import drawn_bytes, sent_bytes, store_bytes
 
@@ -18,7 +18,7 @@ POOL_SLOTS = 2
 
 def block_fragments(plan: Plan, policy: str) -> int:
     """Fragments that one block brings."""
-    return plan.spec.actors.environments * len(plan.seat(policy).trained)
+    return plan.spec.actors.environments * environment_columns(plan, policy)
 
 
 def batch_blocks(plan: Plan, policy: str) -> int:

@@ -17,8 +17,7 @@ from srlhpc.specs.contracts import Offer
 def build_policy(plan: Plan, name: str) -> Policy:
     """What acts, on the CPU; its initial parameters are equal on every rank."""
     spec, kind = plan.spec.policies[name], plan.kind_of(name)
-    # Layers draw their initial values from the generator of the process.
-    torch.manual_seed(_seed(plan, name, "policy"))
+    seed_parameters(plan, name, "policy")
     head = spec.algorithm.needs(kind).head
     build = _function(plan, name, _offer(plan, name).build)
     policy: Policy = build(spec.network, kind, spec.normalize, *(() if head is None else (head,)))
@@ -30,7 +29,7 @@ def build_trained(plan: Plan, name: str, policy: Policy) -> nn.Module:
     build, spec = _offer(plan, name).build_trained, plan.spec.policies[name]
     if build is None:
         return policy
-    torch.manual_seed(_seed(plan, name, "trained"))
+    seed_parameters(plan, name, "trained")
     trained: nn.Module = _function(plan, name, build)(spec.network, policy, spec.normalize)
     return trained
 
@@ -44,5 +43,14 @@ def _function(plan: Plan, name: str, function: str) -> Any:
     return getattr(load_module(plan.spec.policies[name].network.kind, "srlhpc.policies"), function)
 
 
-def _seed(plan: Plan, name: str, use: str) -> int:
-    return seed_of(plan.spec.seed, use, list(plan.spec.policies).index(name))
+def seed_parameters(plan: Plan, name: str, use: str) -> None:
+    """Makes the initial values of the layers that are built next equal on every rank.
+
+    Layers draw them from the generator of the process.
+
+    Args:
+        plan: of the run.
+        name: of the policy.
+        use: what is built; each has values of its own.
+    """
+    torch.manual_seed(seed_of(plan.spec.seed, use, list(plan.spec.policies).index(name)))

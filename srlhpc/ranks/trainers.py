@@ -27,7 +27,7 @@ from srlhpc.plan.sizes import batch_blocks, block_fragments
 from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
-from srlhpc.ranks.policies import build_policy, build_trained
+from srlhpc.ranks.policies import build_policy, build_trained, seed_parameters
 from srlhpc.ranks.torch_precision import enable_cudnn_benchmark
 from srlhpc.roles.checkpoint_parts import PartSender, slots_of
 from srlhpc.roles.training.batch_source import BatchSource
@@ -84,7 +84,9 @@ class Trainers:
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
         seed = seed_of(plan.spec.seed, "trainer", *map(ord, name), role.index)
         autocast = autocast_dtype(self._context, device)
-        context = Context(reducer, device, autocast, seed, columns(plan, name))
+        together = policy_shapes(plan, name).joint_agents or 1
+        context = Context(reducer, device, autocast, seed, columns(plan, name), together)
+        seed_parameters(plan, name, "rule")
         algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(spec.algorithm, trained, context)
         counters = Counters()
         if self._restored is not None:

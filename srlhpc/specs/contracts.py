@@ -34,6 +34,8 @@ memory."""
 LOG_STDS = (-5.0, 2.0)
 """Least and greatest logarithm of the standard deviation of the contract `actor_and_critics`, before squashing."""
 
+Holder = Literal["agent", "environment", "group"]
+"""What has a value of its own in every record."""
 Written = Literal["seen", "replied", "stepped"]
 """When an array of a record is written, and from what: before the action, from what the environment shows then; with
 the policy server's reply, from the reply; after the step, from what the environment shows then."""
@@ -88,13 +90,14 @@ class RecordField:
     """Shape and dtype for one agent, without leading axes."""
     written: Written
     value: Callable[[Any], Array]
-    """Gives `[E, A, ...]` of a `srlhpc.environment.KindStep`, for all agents of the kind; of a reply, if `replied`."""
+    """Gives `[E, A, ...]` of a `srlhpc.environment.KindStep`, for all agents of the kind; of a reply, if `replied`.
+    Without an axis that `of` has not."""
     has_bootstrap: bool = False
     """Whether it has T + 1 entries, the last one for the bootstrap observation; only where it is `seen`."""
     in_request: bool = False
     """Whether acting needs it, so that it travels to the policy server too; only where it is `seen`."""
-    has_agents: bool = True
-    """Whether every agent has a value of its own; else one belongs to the whole record of a group."""
+    of: Holder = "agent"
+    """Whether every agent has a value of its own, every environment, or the whole record of a group."""
     stack: Stack | None = None
     """Set where `array` is a stack of frames, of which a block has each once (data/stacks.py)."""
 
@@ -123,6 +126,9 @@ class Needs:
     """Further arrays of every record."""
     gives_feedback: bool = False
     """Whether an update says something of each row of its batch, such as a priority, to whatever drew the rows."""
+    joint: bool = False
+    """Whether the agents that the policy trains in an environment are learnt from together: what else is a column of
+    one agent is one of them all, `[T, B, A, ...]` in batches."""
     data: Literal["stream", "replay"] = "stream"
     """How its batches come. stream: every record once, or `batch.uses` times. replay: drawn again and again, from what
     `replay` of the policy keeps."""

@@ -346,7 +346,7 @@ def test_state_without_a_target_or_of_another_size_is_refused() -> None:
     state = dict(algorithm.state())
     with pytest.raises(ValueError, match="has no target"):
         algorithm.load_state({name: tensor for name, tensor in state.items() if name != "target"})
-    with pytest.raises(ValueError, match="target network has"):
+    with pytest.raises(ValueError, match="target has"):
         algorithm.load_state({**state, "target": torch.zeros(3)})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,18 @@ class Setup:
     agents: int = 1
     window: WindowShape = field(default_factory=lambda: WindowShape(1))
     has_memory: bool = False
+    joint: bool = False
 
     @property
     def shapes(self) -> PolicyShapes:
         kind = Kind("k", tuple("abc"[: self.agents]), {"x": OBSERVATION}, Discrete(3), has_action_masks=True)
         state = {"h": ArraySpec((2,), "float32")} if self.has_memory else {}
-        return PolicyShapes(kind, state, {"q": ArraySpec((), "float32")})
+        kind = replace(kind, state=OBSERVATION if self.joint else None)
+        return PolicyShapes(kind, state, {"q": ArraySpec((), "float32")}, (), self.agents if self.joint else None)
+
+    @property
+    def columns(self) -> int:
+        return self.environments * (1 if self.joint else self.agents)
 
     @property
     def starts(self) -> int:
@@ -92,11 +98,10 @@ class PlainStore:
         found = {}
         for number in range(max(0, len(self._came) - self.slots), len(self._came)):
             for start in range(self.setup.starts):
-                for column in range(self.setup.environments * self.setup.agents):
+                for column in range(self.setup.columns):
                     window = self._window(number, start, column)
                     if window is not None:
-                        columns = self.setup.environments * self.setup.agents
-                        item = (number % self.slots * self.setup.starts + start) * columns + column
+                        item = (number % self.slots * self.setup.starts + start) * self.setup.columns + column
                         found[item, number // self.slots] = window
         return found
 
@@ -136,7 +141,7 @@ class PlainStore:
             for row in range(size + item.has_bootstrap):
                 block, t = places[row] if row < stored else (last, last_t + item.has_bootstrap)
                 value = block.fields[item.name][t]
-                values.append(self._of(value, column) if item.has_agents else value)
+                values.append(value if item.of == "group" else self._of(value, column))
                 if row >= stored and item.name in ("valid", "rewards", "terminated", "truncated"):
                     values[-1] = np.zeros_like(values[-1])
             window[item.name] = np.array(values)
@@ -144,6 +149,8 @@ class PlainStore:
         return window
 
     def _of(self, value: Array, column: int) -> Array:
+        if self.setup.joint:
+            return value[column]
         return value[column // self.setup.agents, column % self.setup.agents]
 
     @staticmethod

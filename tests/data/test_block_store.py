@@ -34,7 +34,8 @@ def setups(draw: st.DrawFn) -> Setup:
     records = draw(st.sampled_from([1, 2, 4, 6]))
     stride = draw(st.sampled_from([n for n in range(1, records + 1) if records % n == 0]))
     window = WindowShape(draw(st.integers(1, 5)), draw(st.integers(0, 4)), draw(st.integers(0, 3)), stride)
-    return Setup(records, draw(st.integers(1, 2)), draw(st.integers(1, 2)), window, draw(st.booleans()))
+    sizes = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    return Setup(records, *sizes, window, has_memory=draw(st.booleans()), joint=draw(st.booleans()))
 
 
 GIVEN = st.lists(
@@ -99,7 +100,8 @@ def test_every_window_of_a_plain_store_is_drawn_as_it_is(setup: Setup, slots: in
 
 def dyadic(fields: Mapping[str, Array]) -> Array:
     """Priorities whose sums have no rounding error."""
-    return cast("Array", fields["out.q"].sum(axis=0) % 8).astype(np.float32)
+    values = fields["out.q"]
+    return cast("Array", values.sum(axis=(0, *range(2, values.ndim))) % 8).astype(np.float32)
 
 
 @given(setups(), st.integers(1, 6), GIVEN, st.sampled_from([0.0, 0.25]))
@@ -238,7 +240,7 @@ def test_blocks_after_the_end_of_all_sequences_begin_anew(setup: Setup, slots: i
 
 
 def per_slot(setup: Setup) -> int:
-    return setup.starts * setup.environments * setup.agents
+    return setup.starts * setup.columns
 
 
 def test_counts_are_of_all_that_came_in() -> None:

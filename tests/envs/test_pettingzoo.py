@@ -34,6 +34,30 @@ class TestSimpleTag(EnvironmentConformance):
     settings = {"factory": "pettingzoo", "env": "mpe2.simple_tag_v3", "kwargs": {"continuous_actions": True}}
 
 
+class TestSpreadWithState(EnvironmentConformance):
+    settings = {"factory": "pettingzoo", "env": "mpe2.simple_spread_v3", "state": True}
+
+
+def test_state_is_the_environments_own_for_every_kind() -> None:
+    settings = Settings.model_validate({"factory": "pettingzoo", "env": "mpe2.simple_tag_v3", "state": True})
+    environment = build(settings, 2, 0)
+    now = keep(environment.reset(3))
+    for _ in range(3):
+        own = [simulator.simulator.state() for simulator in environment._simulators]  # type: ignore[attr-defined]
+        for kind in environment.spaces.kinds:
+            state = now.kinds[kind.name].state
+            assert state is not None
+            np.testing.assert_array_equal(state, np.stack(own))
+        actions = {k.name: np.ones((2, len(k.agents)), np.int64) for k in environment.spaces.kinds}
+        now = keep(environment.step(actions))
+
+
+def test_environment_without_a_state_says_what_to_do() -> None:
+    simulator = ScriptedParallel([Script(1)], AGENTS)
+    with pytest.raises(UserError, match=r"^scripted, reset: it has no state\(\); leave environment\.state out$"):
+        from_simulators([simulator], 0, "scripted", gives_state=True)
+
+
 class TestComingsAndGoings(ContractConformance):
     is_random = False
     quirks: Sequence[str] = ()

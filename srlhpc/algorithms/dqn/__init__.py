@@ -15,6 +15,6 @@ __all__ = ["Settings", "build"]
 
 def build(settings: Settings, policy: ActionValuePolicy, context: Context) -> Algorithm:
     """The learner of a policy that is on `context.device` already."""
-    from srlhpc.algorithms.dqn.update import Dqn
+    from srlhpc.algorithms.dqn.update import dqn
 
-    return Dqn(settings, policy, context)
+    return dqn(settings, policy, context)

@@ -19,11 +19,14 @@ from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, NEW_STACKS, STATE, Bloc
 from srlhpc.data.layout import prefixed
 from srlhpc.data.stacks import build_stacks, own_frames
 from srlhpc.environment import KindStep
-from srlhpc.specs.contracts import RecordField
+from srlhpc.specs.contracts import Holder, RecordField
 
 Array = NDArray[Any]
-_Sources = tuple[tuple[str, Callable[[Any], Array]], ...]
-"""Names of fields, and what gives their values."""
+_Place = slice | list[int]
+_Places = Mapping[Holder, tuple[_Place, ...]]
+"""Which of the values of agents, environments or the group are meant."""
+_Sources = tuple[tuple[str, Callable[[Any], Array], tuple[_Place, ...]], ...]
+"""Names of fields, what gives their values, and which of these are meant."""
 
 
 @dataclass
@@ -70,13 +73,15 @@ class SeatRecorder:
         # After these records the state is kept: before a chunk, the bootstrap, and the next fragment's t = 0.
         self._state_records = {*ends, records - 1, records - 1 - burn_in}
         self._fields = tuple(fields)
-        self._seen = _sources(f for f in self._fields if f.written == "seen" and f.stack is None)
+        of_kind: _Places = {"agent": (slice(None), self._trained_in_kind), "environment": (slice(None),)}
+        self._seen = _sources((f for f in self._fields if f.written == "seen" and f.stack is None), of_kind)
         self._stacks = [(f, f.stack) for f in self._fields if f.stack is not None]
-        self._in_request = _sources(f for f in self._fields if f.in_request)
-        self._replied = _sources(f for f in self._fields if f.written == "replied" and f.has_agents)
-        self._of_group = _sources(f for f in self._fields if f.written == "replied" and not f.has_agents)
-        self._stepped = _sources(f for f in self._fields if f.written == "stepped")
-        self._bootstrap = _sources(f for f in self._fields if f.has_bootstrap and f.stack is None)
+        played: _Places = {"agent": (slice(None), self._agents)}
+        replied: _Places = {"agent": (slice(None), self._trained), "group": ()}
+        self._in_request = _sources((f for f in self._fields if f.in_request), played)
+        self._replied = _sources((f for f in self._fields if f.written == "replied"), replied)
+        self._stepped = _sources((f for f in self._fields if f.written == "stepped"), of_kind)
+        self._bootstrap = _sources((f for f in self._fields if f.has_bootstrap and f.stack is None), of_kind)
         self._trains = channels.blocks is not None
         self._block: Message | None = None
         self._t = 0
@@ -169,8 +174,8 @@ class SeatRecorder:
         self.see(step)
         request = self.channels.requests.acquire()
         assert request is not None, "one request is outstanding at most, so its slot is free"
-        for name, value in self._in_request:
-            request.fields[name][...] = value(step)[:, self._agents]
+        for name, value, places in self._in_request:
+            request.fields[name][...] = value(step)[places]
         header = request.header
         header[RequestHeader.GROUP] = self._group
         header[RequestHeader.NEEDS_VERSION] = self._needs_version
@@ -197,8 +202,8 @@ class SeatRecorder:
                 frames[self._t + stack.frames - 1] = seen[-1][:, self._trained_in_kind]
 
     def _write(self, fields: Mapping[str, Array], sources: _Sources, step: KindStep) -> None:
-        for name, value in sources:
-            fields[name][self._t] = value(step)[:, self._trained_in_kind]
+        for name, value, places in sources:
+            fields[name][self._t] = value(step)[places]
 
     # --- the action ----------------------------------------------------------------------------------------------
 
@@ -230,10 +235,8 @@ class SeatRecorder:
         self._reply = None
 
     def _write_reply(self, fields: Mapping[str, Array], reply: Message) -> None:
-        for name, value in self._replied:
-            fields[name][self._t] = value(reply)[:, self._trained]
-        for name, value in self._of_group:
-            fields[name][self._t] = value(reply)
+        for name, value, places in self._replied:
+            fields[name][self._t] = value(reply)[places]
 
     def _keep_state(self, state: Mapping[str, Array]) -> None:
         if self._t == self._records - 1 - self._burn_in:
@@ -358,10 +361,10 @@ class SeatRecorder:
         return {name: part for name, part in parts.items() if part.size}
 
 
-def _sources(fields: Iterable[RecordField]) -> _Sources:
-    return tuple((field.name, field.value) for field in fields)
+def _sources(fields: Iterable[RecordField], places: _Places) -> _Sources:
+    return tuple((field.name, field.value, places[field.of]) for field in fields)
 
 
-def _places(places: tuple[int, ...], size: int) -> slice | list[int]:
+def _places(places: tuple[int, ...], size: int) -> _Place:
     """An index for the agent axis: a slice (a view, no copy) where all places are meant in order."""
     return slice(None) if places == tuple(range(size)) else list(places)

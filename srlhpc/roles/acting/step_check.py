@@ -56,8 +56,11 @@ class StepCheck:
             _check_declared(f"observations of kind '{kind.name}'", now.observations, set(kind.observations))
             if now.action_masks is not None and not kind.has_action_masks:
                 raise ValueError(f"kind '{kind.name}' gives action_masks, but declares has_action_masks as false")
+            if now.state is not None and kind.state is None:
+                raise ValueError(f"kind '{kind.name}' gives a state, but declares none")
 
 
+_STATE = "state"
 _FLAGS = ("first", "valid", "alive", "terminated", "truncated")
 
 
@@ -76,6 +79,8 @@ def _expected(kind: Kind, num_environments: int) -> dict[str, _Declared]:
     expected |= {name: (lead, np.dtype(np.bool_)) for name in (*_FLAGS, "stacks_begin")}
     expected["rewards"] = (lead, np.dtype(np.float32))
     expected["action_masks"] = ((*lead, kind.actions.mask_size), np.dtype(np.bool_))
+    if kind.state is not None:
+        expected[_STATE] = ((num_environments, *kind.state.shape), np.dtype(kind.state.dtype))
     return expected
 
 
@@ -89,6 +94,8 @@ def _arrays(step: KindStep, kind: Kind) -> Iterator[tuple[str, NDArray[Any] | No
         yield "action_masks", step.action_masks
     if step.stacks_begin is not None:
         yield "stacks_begin", step.stacks_begin
+    if kind.state is not None:
+        yield _STATE, step.state
 
 
 def _check_array(
@@ -98,13 +105,18 @@ def _check_array(
         found = "is missing" if array is None else f"has shape {array.shape} {array.dtype}"
         raise ValueError(f"{name} of kind '{kind.name}' {found}, declared is {shape} {dtype}")
     if dtype.kind == "f" and not np.isfinite(array).all():
-        place = _first_place(kind, ~np.isfinite(array))
+        place = _first_place(None if name == _STATE else kind, ~np.isfinite(array))
         raise ValueError(f"{name} of kind '{kind.name}' has a number that is not finite (nan or inf): {place}")
 
 
-def _first_place(kind: Kind, wrong: NDArray[np.bool_]) -> str:
-    env, agent, *place = (int(i) for i in np.argwhere(wrong)[0])
-    return f"environment {env}, agent '{kind.agents[agent]}'" + (f", at {place}" if place else "")
+def _first_place(kind: Kind | None, wrong: NDArray[np.bool_]) -> str:
+    """The first wrong number `[E, A, ...]`, or without a kind `[E, ...]`."""
+    env, *place = (int(i) for i in np.argwhere(wrong)[0])
+    where = f"environment {env}"
+    if kind is not None:
+        agent, *place = place
+        where += f", agent '{kind.agents[agent]}'"
+    return where + (f", at {place}" if place else "")
 
 
 def _check_declared(what: str, found: Iterable[str], declared: set[str]) -> None:

@@ -84,7 +84,7 @@ class BlockQueue(BatchSource):
         if self._discarding:
             return
         if self._batches.is_late(block, self._counters.updates, updating=self._updating):
-            self._lose(_fragments(block))
+            self._lose(self._batches.gathered.block_columns)
             return
         self._batches.gathered.add(block)
 
@@ -100,7 +100,7 @@ class BlockQueue(BatchSource):
         while self._batches.gathered.is_full and (block := self._blocks.take()) is not None:
             if self._lag_limiter is not None:
                 self._lag_limiter.received(block.sender)
-            self._lose(_fragments(block))
+            self._lose(self._batches.gathered.block_columns)
             self._blocks.release(block)
 
     # --- one update ----------------------------------------------------------------------------------------------
@@ -210,8 +210,3 @@ class BlockQueue(BatchSource):
         self._blocks.close()
         if self._lag_limiter is not None:
             self._lag_limiter.close()
-
-
-def _fragments(block: Message) -> int:
-    _, environments, agents = block.fields["valid"].shape
-    return int(environments * agents)

@@ -18,7 +18,16 @@ from torch import Tensor
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.data.layout import Array
-from srlhpc.data.windows import GENERATION, PRIORITY, PROBABILITY, SLOT, DrawHeader, WindowHeader, WindowShape
+from srlhpc.data.windows import (
+    GENERATION,
+    PRIORITY,
+    PROBABILITY,
+    SLOT,
+    DrawHeader,
+    WindowHeader,
+    WindowShape,
+    of_columns,
+)
 from srlhpc.errors import UserError
 from srlhpc.rl.policy_lag import PolicyLag, policy_lag
 from srlhpc.roles.training.batch_source import Agree, BatchSource, NextBatch
@@ -154,13 +163,13 @@ class DrawnWindows(BatchSource):
     def next_batch(self) -> NextBatch:
         if not self._gathered.is_full:
             return NextBatch(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        drawn = float(np.count_nonzero(self._gathered.array("valid")[self._trained_records]))
+        trained = self._gathered.array("valid")[self._trained_records]
         steps, valid = self._told()
         return NextBatch(
             full=1.0,
             stale=0.0,
-            steps=drawn,
-            valid=drawn,
+            steps=float(np.count_nonzero(of_columns(trained))),
+            valid=float(np.count_nonzero(trained)),
             new_steps=float(steps - self._counted_steps),
             new_valid=float(valid - self._counted_valid),
         )
@@ -198,9 +207,7 @@ class DrawnWindows(BatchSource):
 
     def lag(self) -> PolicyLag:
         """Ages of the drawn windows: of the oldest trained record of each."""
-        versions, valid = (
-            torch.from_numpy(self._trained.array(name)[self._trained_records]) for name in ("versions", "valid")
-        )
+        versions, valid = map(torch.from_numpy, self._trained.ages(self._trained_records))
         return policy_lag(self._counters.updates, versions, valid)
 
     def end(self, feedback: Tensor | None) -> None:

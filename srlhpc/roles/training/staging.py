@@ -1,7 +1,7 @@
 """Gathers blocks, or messages of windows, into one contiguous time-major batch, field by field.
 
 Letters: T records of a fragment, E environments, A agents, N windows of a message, K blocks or messages of a batch,
-B = K x E x A or K x N columns.
+B = K x E x A or K x N columns; where columns are joint B = K x E or K x N, and A is an axis of each entry.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from srlhpc.comm.channel import Message
 from srlhpc.data.blocks import NEW_STACKS, BlockHeader
 from srlhpc.data.layout import Array, Axis, Field, Layout
 from srlhpc.data.stacks import build_stacks, own_frames, whole
+from srlhpc.data.windows import of_columns
 from srlhpc.environment import Stack
 from srlhpc.rl.policy_lag import PolicyLag, policy_lag
 from srlhpc.roles.training.copy_stream import CopyStream, Transfer
 
-_BLOCK_COLUMNS = (Axis.ENVIRONMENT, Axis.AGENT)
-_WINDOW_COLUMNS = (Axis.COLUMN,)
-_COLUMN_AXES = (*_BLOCK_COLUMNS, *_WINDOW_COLUMNS)
+_COLUMN_AXES = (Axis.ENVIRONMENT, Axis.AGENT, Axis.COLUMN)
 _COUNTS = ("filled", "valid", "steps", "oldest_version")
 
 
@@ -44,8 +43,8 @@ class Staging:
         """
         assert device.type == "cpu" or stream is not None
         self._blocks = blocks
-        has_windows = any(Axis.COLUMN in field.axes for field in layout.fields)
-        sizes = {axis: layout.size(axis) for axis in (_WINDOW_COLUMNS if has_windows else _BLOCK_COLUMNS)}
+        counted = {axis for field in layout.fields for axis in field.axes}
+        sizes = {axis: layout.size(axis) for axis in _COLUMN_AXES if axis in counted}
         self.columns = blocks * math.prod(sizes.values())
         """B, fragments of a whole batch."""
         self._tensors: dict[str, Tensor] = {}
@@ -84,6 +83,11 @@ class Staging:
         return self._blocks
 
     @property
+    def block_columns(self) -> int:
+        """Fragments that one block brings."""
+        return self.columns // self._blocks
+
+    @property
     def is_full(self) -> bool:
         return self.filled == self._blocks
 
@@ -116,7 +120,11 @@ class Staging:
 
     def lag(self, version: int) -> PolicyLag:
         """Policy lag of the batch at a trainer's version."""
-        return policy_lag(version, self._tensors["versions"], self._tensors["valid"])
+        return policy_lag(version, *(torch.from_numpy(array) for array in self.ages(slice(None))))
+
+    def ages(self, records: slice) -> tuple[Array, Array]:
+        """Versions of behaviour of some records, int64 `[T, B]`, and whether they count, bool `[T, B]`."""
+        return self._arrays["versions"][records], of_columns(self._arrays["valid"][records])
 
     def save_state(self) -> dict[str, Any]:
         """A copy of what is in it."""

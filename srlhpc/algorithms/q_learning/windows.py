@@ -55,9 +55,13 @@ def values(
         lengths: int64 `[T, B]`: records from a trained one to the observation where its sum ends.
         double: whether the online network chooses.
     """
-    places = lengths + torch.arange(len(lengths), device=lengths.device).unsqueeze(1)
     evaluate = _of_sequences if batch.state else _of_records
-    return evaluate(online, target, batch, places, double)
+    return evaluate(online, target, batch, places_of(lengths), double)
+
+
+def places_of(lengths: Tensor) -> Tensor:
+    """Where sums of so many records end, int64 `[T, B]`: observations, counted from the first trained record's."""
+    return lengths + torch.arange(len(lengths), device=lengths.device).unsqueeze(1)
 
 
 def _of_records(

@@ -11,11 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from srlhpc.algorithms.dqn.settings import Settings
 from srlhpc.rl.distributional import cross_entropy, project, quantile_huber_loss
 from srlhpc.rl.td import NStep
 from srlhpc.rl.value_rescaling import rescale, unscale
-from srlhpc.specs.action_values import Quantiles
 
 _GREATEST_CROSS_ENTROPY = 100.0
 """Greater ones are priorities no more: dqn_zoo's Rainbow clips them so."""
@@ -106,16 +104,6 @@ class AtomReturns(Learned):
 
     def sizes(self, values: Tensor, targets: Tensor, losses: Tensor) -> Tensor:  # noqa: ARG002
         return losses.detach().clamp(0.0, _GREATEST_CROSS_ENTROPY)
-
-
-def learned(settings: Settings, support: Tensor | None) -> Learned:
-    """What the settings say; `support` is that of the policy."""
-    if settings.distribution is None:
-        return Means(is_huber=settings.loss == "huber", rescaled=settings.rescale)
-    if isinstance(settings.distribution, Quantiles):
-        return QuantileReturns(rescaled=settings.rescale)
-    assert support is not None
-    return AtomReturns(support, rescaled=settings.rescale)
 
 
 @torch.no_grad()

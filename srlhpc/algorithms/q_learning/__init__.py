@@ -1,0 +1,1 @@
+"""What rules share that learn values of actions from the greatest of what follows."""

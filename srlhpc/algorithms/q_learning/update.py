@@ -1,0 +1,167 @@
+"""One gradient step of values of actions towards their targets, whichever values a rule compares.
+
+Letters: T trained records of a window, B columns of this trainer.
+
+Collective call, the same on all trainers: gradients with what the metrics are made of, before the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
+from srlhpc.algorithms.device_numbers import to_host_list
+from srlhpc.algorithms.flat_adam import FlatAdam
+from srlhpc.algorithms.q_learning.learned import Learned
+from srlhpc.algorithms.q_learning.windows import Pair
+from srlhpc.algorithms.target_network import TargetNetwork
+from srlhpc.environment import FloatArray
+from srlhpc.rl.td import NStep, priorities
+from srlhpc.specs.schedule import Schedule, value_at
+
+_TARGET = "target"
+_SUMS = ("loss", "q_mean", "q_target_mean", "td_error")
+"""Metrics that are means over the valid trained records of all trainers."""
+
+
+class Values(NamedTuple):
+    """What a batch says of the values that are learnt."""
+
+    steps: NStep[Tensor]
+    """Sums of rewards, `[T, B]`."""
+    pair: Pair
+    """Values of what was done and of what followed."""
+    valid: Tensor
+    """Whether a record counts, bool `[T, B]`."""
+
+
+class QSettings(Protocol):
+    """What the step takes of a rule's settings."""
+
+    @property
+    def learning_rate(self) -> Schedule: ...
+    @property
+    def target_every_updates(self) -> int: ...
+    @property
+    def polyak(self) -> float: ...
+    @property
+    def max_gradient_norm(self) -> float | None: ...
+    @property
+    def adam_epsilon(self) -> float: ...
+    @property
+    def priority_max_share(self) -> float: ...
+    def explore(self, columns: NDArray[np.int64], total: int, steps: int) -> Mapping[str, FloatArray]: ...
+
+
+class _Losses(NamedTuple):
+    total: Tensor
+    """Sum over valid records, by the weights of their windows, with gradient."""
+    sums: Tensor
+    """float32 `[len(_SUMS) + 1]`: sums over valid records, then their number."""
+    priorities: Tensor
+    """float32 `[B]`."""
+
+
+class QLearning(Algorithm):
+    """Q-learning with a target network.
+
+    Args:
+        settings: of the rule.
+        online: all that is trained; what acts has its first parameters.
+        values: what a batch says of the values of `online` and of its target, a copy of the same form.
+        learned: how values become targets and losses.
+        context: of the trainer.
+        beside: the part of `online` that does not act, with its last parameters; None: all of it acts.
+    """
+
+    def __init__(
+        self,
+        settings: QSettings,
+        online: nn.Module,
+        values: Callable[[nn.Module, Batch], Values],
+        learned: Learned,
+        context: Context,
+        beside: nn.Module | None = None,
+    ) -> None:
+        self._settings, self._context = settings, context
+        self._values, self._learned = values, learned
+        self._optimizer = FlatAdam(online, epsilon=settings.adam_epsilon)
+        self._target = TargetNetwork(online, self._optimizer)
+        own = 0 if beside is None else sum(parameter.numel() for parameter in beside.parameters())
+        flat = self._optimizer.parameters
+        self._beside = flat[len(flat) - own :]
+
+    def update(self, batch: Batch) -> Generator[None, None, Update]:
+        settings, optimizer = self._settings, self._optimizer
+        losses = self._losses(batch)
+        gradients = optimizer.gradients
+        gradients.zero_()
+        torch.autograd.backward(losses.total)
+        yield
+        totals = losses.sums
+        yield from sum_together(self._context.reducer, gradients, totals)
+        # By the valid records of all trainers: the gradient is that of the mean loss.
+        means = totals / totals[-1].clamp(min=1.0)
+        gradients.div_(totals[-1].clamp(min=1.0))
+        norm = gradients.norm()
+        numbers = yield from to_host_list(torch.cat([means[:-1], norm.reshape(1)]))
+        metrics = dict(zip((*_SUMS, "gradient_norm"), numbers, strict=True))
+        for name in ("loss", "gradient_norm"):
+            if not math.isfinite(metrics[name]):
+                raise DivergedError(f"the {name.replace('_', ' ')} is {metrics[name]}")
+        learning_rate = value_at(settings.learning_rate, batch.steps)
+        optimizer.step(learning_rate, norm, settings.max_gradient_norm)
+        if (batch.version + 1) % settings.target_every_updates == 0:
+            self._target.follow(settings.polyak)
+        return Update(
+            metrics | {"learning_rate": learning_rate, "epsilon": self._epsilon(batch.steps)},
+            feedback=losses.priorities,
+        )
+
+    def _losses(self, batch: Batch) -> _Losses:
+        kind = self._learned
+        steps, pair, valid = self._values(self._target.module, batch)
+        targets = kind.targets(steps, pair.later)
+        losses = kind.losses(pair.taken, targets)
+        weighted = losses if batch.weights is None else losses * batch.weights
+        total = torch.where(valid, weighted, 0.0).sum()
+        with torch.no_grad():
+            sizes = kind.sizes(pair.taken, targets, losses)
+            told = (weighted, kind.means(pair.taken), kind.target_means(targets), sizes, torch.ones_like(sizes))
+            counted = torch.where(valid, torch.stack(told), 0.0)
+            errors = counted[_SUMS.index("td_error")]
+            found = priorities(errors, valid, max_share=self._settings.priority_max_share)
+            return _Losses(total, counted.flatten(1).sum(1), found)
+
+    def _epsilon(self, steps: int) -> float:
+        """Mean over all columns."""
+        columns = self._context.columns
+        return float(self._settings.explore(np.arange(columns), columns, steps)["epsilon"].mean())
+
+    @property
+    def _own(self) -> dict[str, Tensor]:
+        """What is neither the optimiser's nor acts."""
+        beside = {"beside": self._beside} if len(self._beside) else {}
+        return {_TARGET: self._target.parameters, **beside}
+
+    def state(self) -> Mapping[str, Tensor]:
+        return {**self._optimizer.state(), **self._own}
+
+    @torch.no_grad()
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        own = self._own
+        for name, tensor in own.items():
+            if name not in state:
+                raise ValueError(f"the state has no {name}")
+            if state[name].shape != tensor.shape:
+                raise ValueError(f"{name} has {list(state[name].shape)}, expected {list(tensor.shape)}")
+        self._optimizer.load_state({name: tensor for name, tensor in state.items() if name not in own})
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
