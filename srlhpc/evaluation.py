@@ -24,7 +24,7 @@ from srlhpc.policies.policy import Policy
 from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.global_generators import seed_generators
 from srlhpc.ranks.inputs import read_plan
-from srlhpc.ranks.policies import build_policy
+from srlhpc.ranks.policies import build_policy, load_parameters
 from srlhpc.roles.acting.closing import close
 from srlhpc.roles.acting.evaluator import Player, Round
 from srlhpc.runs.checkpoints import checkpoint_folder
@@ -74,7 +74,7 @@ def evaluate(
     seed_generators(seed_of(plan.spec.seed, "eval generators", seed))
     environment = _built(plan.spec.environment, num_environments, seed, render=video is not None)
     torch.set_num_threads(1)
-    players = [_player(plan, seat, num_environments, tree, file) for seat in plan.seats]
+    players = [_player(plan, seat, num_environments, tree, file, paths) for seat in plan.seats]
     most_steps = max_episode_steps or plan.spec.evaluators.max_episode_steps
     line = line or ProgressLine(io.StringIO())
     try:
@@ -103,36 +103,22 @@ def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping
     return newest.path, newest.tree
 
 
-def _player(plan: Plan, seat: Seat, num_environments: int, tree: Mapping[str, Any], file: Path) -> Player:
-    policy = _policy(plan, seat.policy, tree, file)
+def _player(
+    plan: Plan, seat: Seat, num_environments: int, tree: Mapping[str, Any], file: Path, paths: RunPaths
+) -> Player:
+    policy = _policy(plan, seat.policy, tree, file, paths)
     exploration = plan.spec.policies[seat.policy].algorithm.explore_in_evaluation()
     return Player(policy, seat.kind, seat.agents, num_environments, exploration=exploration)
 
 
-def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path) -> Policy:
-    policy = build_policy(plan, name)
+def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path, paths: RunPaths) -> Policy:
+    policy = build_policy(plan, name, paths)
     part = tree["policies"].get(name)
     if part is not None:
-        tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in part["parameters"].items()}
-        if differs := _difference(policy.state_dict(), tensors):
-            raise UserError(
-                f"{file}: policy '{name}' does not fit this run's network: {differs}; name a checkpoint of this run, "
-                "or of one with the same network and environment"
-            )
-        policy.load_state_dict(tensors)
+        load_parameters(policy, part["parameters"], f"{file}: policy '{name}'")
     elif plan.trainers(name):
         raise UserError(f"{file}: has no policy '{name}' (it has {', '.join(tree['policies'])})")
     return policy
-
-
-def _difference(own: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> str:
-    """The first array that one of two networks has otherwise, or not at all, and how many there are; else empty."""
-    here, there = ({key: list(tensor.shape) for key, tensor in tensors.items()} for tensors in (own, theirs))
-    different = [key for key in {**here, **there} if here.get(key) != there.get(key)]
-    if not different:
-        return ""
-    first, more = different[0], f" (and {counted(len(different) - 1, 'more array')})" if len(different) > 1 else ""
-    return f"'{first}' is {here.get(first, 'missing')} here and {there.get(first, 'missing')} there{more}"
 
 
 def _built(settings: EnvironmentSettings, num_environments: int, seed: int, *, render: bool) -> Environment:

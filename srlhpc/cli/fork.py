@@ -54,6 +54,8 @@ def command(
     paths = create_run(open_root(root), name, job, dump_experiment(spec), spec.seed, sys.argv)
     shutil.copyfile(chosen, paths.checkpoints / chosen.name)
     copy_files(tree, source.replay, paths.replay)
+    if source.weights.exists():
+        shutil.copytree(source.weights, paths.weights)
     content = read_json(paths.run) or {}
     content["folder"] = (read_json(source.run) or {}).get("folder")
     write_json(paths.run, {**content, "forked_from": {"run": source.id, "checkpoint": chosen.name}})

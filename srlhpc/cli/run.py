@@ -22,8 +22,9 @@ def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None
     from srlhpc.launch.attempt import run_attempt
     from srlhpc.launch.fork_server import fork_server
     from srlhpc.launch.preparation import prepare_here
-    from srlhpc.runs.creation import check_name, create_run
+    from srlhpc.runs.creation import check_name, create_run, removed_unless_done
     from srlhpc.runs.lease import Lease
+    from srlhpc.runs.starting_weights import copy_weights
     from srlhpc.specs.load import dump_experiment, load_job
 
     forgive_output()
@@ -35,6 +36,8 @@ def command(job: str, serial: bool, overrides: tuple[str, ...], root: str | None
         spec = read.spec
         plan = prepare_here(spec, serial=serial, naming=read.naming_places)
         paths = create_run(folder, name, Path(job).stem, dump_experiment(spec), spec.seed, sys.argv)
+        with removed_unless_done(paths), read.naming_places():
+            copy_weights(plan, paths)
         say(f"run {paths.name} in {paths.folder}")
         for note in plan.notes:
             say(note)

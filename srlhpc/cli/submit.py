@@ -45,8 +45,9 @@ def command(
 ) -> None:
     """Train JOB on a Slurm cluster: submits, prints the run's id and returns."""
     from srlhpc.launch.preparation import prepare_job
-    from srlhpc.runs.creation import check_name
+    from srlhpc.runs.creation import check_name, removed_unless_done
     from srlhpc.runs.search import runs_root
+    from srlhpc.runs.starting_weights import copy_weights
     from srlhpc.slurm.time_limit import minutes_of
     from srlhpc.specs.cluster import read_cluster
     from srlhpc.specs.load import dump_experiment, load_job
@@ -71,6 +72,8 @@ def command(
         show(prepared, name or f"{Path(job).stem}-ID", runs_root(root), chain)
         return
     paths = _create(open_root(root), name, Path(job).stem, dump_experiment(read.spec), read.spec.seed)
+    with removed_unless_done(paths), read.naming_places():
+        copy_weights(prepared.plan, paths)
     ids = _submit(paths, prepared, chain)
     say(f"run {paths.name} in {paths.folder}: job {' '.join(ids)}")
     click.echo(paths.id)

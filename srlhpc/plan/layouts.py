@@ -11,6 +11,7 @@ from srlhpc.data.blocks import PolicyShapes
 from srlhpc.data.layout import Layout
 from srlhpc.data.windows import WindowShape
 from srlhpc.plan.plan import Plan
+from srlhpc.specs.contracts import EXPERT_ACTION
 
 
 def policy_shapes(plan: Plan, policy: str) -> PolicyShapes:
@@ -19,7 +20,8 @@ def policy_shapes(plan: Plan, policy: str) -> PolicyShapes:
     spec = plan.spec.policies[policy]
     needs = spec.algorithm.needs(kind)
     together = len(plan.seat(policy).trained) if needs.joint else None
-    return PolicyShapes(kind, spec.network.state_arrays(), needs.outputs, needs.fields, together)
+    labels = {} if needs.expert is None else {EXPERT_ACTION: kind.actions.array}
+    return PolicyShapes(kind, spec.network.state_arrays(), {**needs.outputs, **labels}, needs.fields, together)
 
 
 def environment_columns(plan: Plan, policy: str) -> int:

@@ -135,8 +135,12 @@ class Plan:
         return next(seat for seat in self.seats if seat.policy == policy)
 
     def kind_of(self, policy: str) -> Kind:
-        """The kind of agents that a policy plays."""
-        return self.spaces.kind(self.seat(policy).kind)
+        """The kind of agents that a policy plays, or labels as the expert of who plays them."""
+        played = {seat.policy: self.spaces.kind(seat.kind) for seat in self.seats}
+        if policy in played:
+            return played[policy]
+        rules = {name: self.spec.policies[name].algorithm.needs(kind) for name, kind in played.items()}
+        return played[next(name for name, needs in rules.items() if needs.expert == policy)]
 
     @property
     def serial_checkpoint_updates(self) -> int:

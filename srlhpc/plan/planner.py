@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from srlhpc.comm.acquisition import must_not_wait
 from srlhpc.environment import Kind, Spaces
-from srlhpc.errors import UserError, counted
+from srlhpc.errors import UserError, counted, did_you_mean
 from srlhpc.plan.contract_check import check_contract, check_fields
+from srlhpc.plan.expert_check import check_expert
 from srlhpc.plan.exploration import check_exploration, columns, exploration_notes
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.layouts import block_layout, fragment, policy_shapes, request_layout, windows_layout
@@ -18,6 +19,7 @@ from srlhpc.plan.plan import Plan, RolePlan, Seat
 from srlhpc.plan.replay_check import check_replay
 from srlhpc.plan.roles import ROLES
 from srlhpc.plan.sizes import block_fragments
+from srlhpc.specs.contracts import Needs
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.named_modules import AlgorithmSettings
 
@@ -67,8 +69,11 @@ def _seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
                     f"{{match: '.*', policy: {next(iter(spec.policies))}}}"
                 )
             places.setdefault(entry.policy, {}).setdefault(kind.name, []).append((place, entry.train))
+    experts = _experts(spec, {policy: spaces.kind(next(iter(kinds))) for policy, kinds in places.items()})
     for policy in spec.policies:
         kinds = places.get(policy)
+        if not kinds and policy in experts:
+            continue
         if not kinds:
             known = ", ".join(agent for kind in spaces.kinds for agent in kind.agents)
             raise UserError(f"policies.{policy}: no agent uses it; the environment's agents are {known}")
@@ -86,13 +91,34 @@ def _seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
         )
 
 
+def _experts(spec: ExperimentSpec, kinds: Mapping[str, Kind]) -> set[str]:
+    """Policies that label what others play, of those that play agents of a kind."""
+    found = {}
+    for policy, kind in kinds.items():
+        needs = _needs(spec.policies[policy].algorithm, kind)
+        if needs is not None and needs.expert is not None:
+            found[needs.expert] = policy
+    for expert, policy in found.items():
+        if expert not in spec.policies:
+            raise UserError(
+                f"policies.{policy}.algorithm.expert: is '{expert}', which is not in policies"
+                f"{did_you_mean(expert, list(spec.policies))}"
+            )
+    return set(found)
+
+
+def _needs(rule: AlgorithmSettings, kind: Kind) -> Needs | None:
+    """What a rule needs; None where it refuses the agents, which is said later and better."""
+    try:
+        return rule.needs(kind)
+    except UserError:
+        return None
+
+
 def _remedy(rule: AlgorithmSettings, kind: Kind) -> str:
     """What to do where one policy plays agents of several kinds."""
-    try:
-        is_joint = rule.needs(kind).joint
-    except UserError:
-        is_joint = False
-    if is_joint:
+    needs = _needs(rule, kind)
+    if needs is not None and needs.joint:
         return (
             f", and algorithm {rule.kind} learns from agents of equal ones together; pad their spaces until they are "
             "equal, or give each kind a policy in `agents`: a team of its own"
@@ -205,6 +231,7 @@ def _check_policy(plan: Plan, seat: Seat) -> None:
     """Whether network, learning rule and agents of a policy fit each other."""
     where, policy, kind = f"policies.{seat.policy}", plan.spec.policies[seat.policy], plan.spaces.kind(seat.kind)
     check_contract(where, policy, kind)
+    check_expert(plan, seat.policy)
     check_exploration(where, policy.algorithm, columns(plan, seat.policy))
     try:
         policy.network.check(kind)

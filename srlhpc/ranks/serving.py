@@ -30,7 +30,7 @@ from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
 from srlhpc.ranks.global_generators import OwnGenerators
-from srlhpc.ranks.policies import build_policy
+from srlhpc.ranks.policies import build_expert, build_policy
 from srlhpc.roles.acting.evaluator import Evaluator, Player
 from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
 
@@ -68,7 +68,7 @@ class Serving:
 
     def _served(self, role: RolePlan, name: str, device: torch.device) -> ServedPolicy | None:
         plan = self._plan
-        policy = build_policy(plan, name).to(device)
+        policy = build_policy(plan, name, self._context.paths).to(device)
         # Also where there is nothing to serve: ranks of the node that subscribe share memory, which all must open.
         subscription = self._subscription(name, role, vector_size(policy))
         ends = self._wiring.serving_ends(role, name)
@@ -76,6 +76,7 @@ class Serving:
             if subscription is not None:
                 subscription.close()
             return None
+        expert = build_expert(plan, name, self._context.paths)
         numbers = (role.index, list(plan.spec.policies).index(name), self._restart)
         generator = torch.Generator(device).manual_seed(seed_of(plan.spec.seed, "acting", *numbers))
         return ServedPolicy(
@@ -88,6 +89,7 @@ class Serving:
             autocast=autocast_dtype(self._context, device),
             generator=generator,
             explore=acting_exploration(plan, name, [group for _, group in plan.groups_served(role, name)]),
+            expert=None if expert is None else expert.to(device),
         )
 
     def evaluator(self, role: RolePlan) -> Evaluator:
@@ -103,7 +105,7 @@ class Serving:
         autocast = autocast_dtype(self._context, torch.device("cpu"))
         subscriptions: dict[str, ParameterSubscription] = {}
         for seat in plan.seats:
-            policy = build_policy(plan, seat.policy)
+            policy = build_policy(plan, seat.policy, self._context.paths)
             exploration = spec.policies[seat.policy].algorithm.explore_in_evaluation()
             players[seat.policy] = Player(policy, seat.kind, seat.agents, num_environments, autocast, exploration)
             subscription = self._subscription(seat.policy, role, vector_size(policy))

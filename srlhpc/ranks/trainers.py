@@ -79,7 +79,7 @@ class Trainers:
         serves = any(r.name == "policy_server" for r in plan.ranks[role.rank].roles)
         if not serves and not policy_shapes(plan, name).state:
             enable_cudnn_benchmark(device)  # all minibatches are of one size
-        policy = build_policy(plan, name).to(device)
+        policy = build_policy(plan, name, self._context.paths).to(device)
         trained = build_trained(plan, name, policy).to(device)
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
         seed = seed_of(plan.spec.seed, "trainer", *map(ord, name), role.index)

@@ -12,6 +12,7 @@ from srlhpc.errors import UserError
 from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import Plan
 from srlhpc.runs.paths import RunPaths
+from srlhpc.specs.experiment import PolicySpec
 from srlhpc.specs.load import load_text
 from srlhpc.specs.named_modules import AlgorithmSettings
 from srlhpc.specs.problems import shown
@@ -53,13 +54,24 @@ def _settings(tree: Mapping[str, Any], file: Path, plan: Plan) -> Iterator[str]:
         if name not in before.policies:
             continue
         old, new = before.policies[name], plan.spec.policies[name]
-        free = new.network.not_in_checkpoints
-        yield from _differences(f"policies.{name}.network", old.network.model_dump(), new.network.model_dump(), free)
-        yield from _differences(f"policies.{name}.normalize", old.normalize.model_dump(), new.normalize.model_dump())
+        yield from network_differences(name, old, new)
         free = _not_in_arrays(old.algorithm, new.algorithm, plan.kind_of(name))
         yield from _differences(
             f"policies.{name}.algorithm", old.algorithm.model_dump(), new.algorithm.model_dump(), free
         )
+
+
+def network_differences(name: str, old: PolicySpec, new: PolicySpec) -> Iterator[str]:
+    """What of a policy's parameters has another form in a checkpoint, a line each.
+
+    Args:
+        name: of the policy in the new spec.
+        old: as the checkpoint has it.
+        new: as the spec has it.
+    """
+    free = new.network.not_in_checkpoints
+    yield from _differences(f"policies.{name}.network", old.network.model_dump(), new.network.model_dump(), free)
+    yield from _differences(f"policies.{name}.normalize", old.normalize.model_dump(), new.normalize.model_dump())
 
 
 def _not_in_arrays(old: AlgorithmSettings, new: AlgorithmSettings, kind: Kind) -> tuple[str, ...]:
@@ -91,10 +103,11 @@ def _spaces(source: RunPaths, plan: Plan) -> Iterator[str]:
         new = policy_shapes(plan, name).kind
         old = next((kinds[agent] for agent in new.agents if agent in kinds), None)
         if old is not None:
-            yield from _kind_differences(f"environment: policy {name}", old, new)
+            yield from kind_differences(f"environment: policy {name}", old, new)
 
 
-def _kind_differences(where: str, old: Kind, new: Kind) -> Iterator[str]:
+def kind_differences(where: str, old: Kind, new: Kind) -> Iterator[str]:
+    """What agents see and do otherwise than those of a checkpoint, a line each; `where` begins it."""
     if dict(old.observations) != dict(new.observations):
         seen, shows = ({key: spec.shape for key, spec in kind.observations.items()} for kind in (old, new))
         yield f"{where} of the checkpoint sees observations {seen}, the spec's environment shows {shows}"

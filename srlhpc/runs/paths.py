@@ -192,6 +192,15 @@ class RunPaths:
         return self.folder / "replay"
 
     @property
+    def weights(self) -> Path:
+        """What policies begin with that was learnt elsewhere; made when there is any."""
+        return self.folder / "weights"
+
+    def weights_of(self, policy: str) -> Path:
+        """The file of one policy."""
+        return self.weights / f"{policy}.h5"
+
+    @property
     def metrics(self) -> Path:
         return self.folder / "metrics.jsonl"
 

@@ -36,6 +36,11 @@ LOG_STDS = (-5.0, 2.0)
 
 Holder = Literal["agent", "environment", "group"]
 """What has a value of its own in every record."""
+EXPERT_ACTION = "expert_action"
+"""Output of acting where a rule has an expert: its action."""
+EXPERT = "expert"
+"""Number of exploration where a rule has an expert: the probability that its action is played."""
+
 Written = Literal["seen", "replied", "stepped"]
 """When an array of a record is written, and from what: before the action, from what the environment shows then; with
 the policy server's reply, from the reply; after the step, from what the environment shows then."""
@@ -124,6 +129,9 @@ class Needs:
     """What the heads of the network look like, where its contract leaves that to rules (`Offer.takes_head`)."""
     fields: tuple[RecordField, ...] = ()
     """Further arrays of every record."""
+    expert: str | None = None
+    """Name of a policy that says for every record what it would do. It plays no agents of its own, and nobody trains
+    it; its actions are the output `expert_action`, and act with the probability that exploration calls `expert`."""
     gives_feedback: bool = False
     """Whether an update says something of each row of its batch, such as a priority, to whatever drew the rows."""
     joint: bool = False

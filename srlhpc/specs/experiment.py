@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Gt, Lt
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from srlhpc.errors import counted, did_you_mean
 from srlhpc.specs.batch import BatchSpec
@@ -36,12 +45,18 @@ class NormalizeSpec(Spec):
 class PolicySpec(Spec):
     """One policy: its network, how it learns and from what."""
 
+    elsewhere = dict.fromkeys(("from", "init_from", "pretrained", "load_from", "warm_start"), "weights_from")
+
     network: NamedNetwork
     """The network; `kind` names its module, the other keys are that module's settings."""
     algorithm: NamedAlgorithm
     """The learning rule; `kind` names its module, the other keys are that module's settings."""
-    batch: BatchSpec
-    """What one update learns from."""
+    batch: BatchSpec = BatchSpec(fragments=1)
+    """What one update learns from; required where the policy is trained."""
+    weights_from: str | None = None
+    """Checkpoint file, or folder of a run whose newest checkpoint is meant: what acts begins with its parameters, which
+    are copied into the new run. Network and normalisation must be equal there. A policy that nobody trains, such as an
+    expert, plays with them throughout and needs no batch. null: initial values are drawn."""
     normalize: NormalizeSpec = NormalizeSpec()
     """Running normalisation."""
     replay: ReplaySpec | None = None
@@ -55,6 +70,8 @@ class PolicySpec(Spec):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
+        if self.weights_from is None and "batch" not in self.model_fields_set:
+            raise refusal("is missing.", "batch")
         self._fill_fragment_steps()
         if self.batch.burn_in_steps and not self.network.recurrent:
             raise refusal(
@@ -77,8 +94,14 @@ class PolicySpec(Spec):
                 f"{counted(late, 'update')} late; set max_policy_lag to {late} or more, or to auto",
                 "max_policy_lag",
             )
-        self.algorithm.check(self.batch, self.network)
+        if "batch" in self.model_fields_set:
+            self.algorithm.check(self.batch, self.network)
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_a_batch_of_nobody(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = handler(self)
+        return found if "batch" in self.model_fields_set else {key: found[key] for key in found if key != "batch"}
 
     def _fill_fragment_steps(self) -> None:
         """A window of replay has one record to train: without memory nothing is learnt of their order."""

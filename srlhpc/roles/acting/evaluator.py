@@ -24,6 +24,7 @@ from srlhpc.roles.acting.closing import close
 from srlhpc.roles.acting.step_check import StepCheck
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import TimeUse
+from srlhpc.specs.contracts import EXPERT
 
 Array = NDArray[Any]
 
@@ -55,8 +56,10 @@ class Player:
             hold_weights(policy, autocast)
         rows = num_environments * len(self._agents)
         self._state = policy.initial_state(rows)
-        self._exploration = {name: torch.full((rows,), value) for name, value in exploration.items()}
-        self._generator = torch.Generator() if exploration else None
+        # An expert acts for nobody here.
+        numbers = {name: torch.full((rows,), value) for name, value in exploration.items() if name != EXPERT}
+        self._exploration = numbers
+        self._generator = torch.Generator() if numbers else None
 
     def seed(self, seed: int) -> None:
         """Begins a round: what it draws follows from the seed."""

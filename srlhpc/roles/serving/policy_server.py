@@ -18,11 +18,13 @@ from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.data.blocks import ReplyHeader, RequestHeader
 from srlhpc.data.layout import Array
 from srlhpc.errors import counted
+from srlhpc.policies.expert import advice, labelled
 from srlhpc.policies.held_weights import hold_weights
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy, read_vector
 from srlhpc.roles.role import Role
 from srlhpc.roles.serving.device_rows import DeviceRows, rows_of
 from srlhpc.roles.time_use import TimeUse
+from srlhpc.specs.contracts import EXPERT
 
 
 class ServedPolicy:
@@ -41,6 +43,7 @@ class ServedPolicy:
         autocast: torch.dtype | None,
         generator: torch.Generator,
         explore: Callable[[int], Mapping[str, Array]] | None = None,
+        expert: Policy | None = None,
         way: DeviceRows | None = None,
     ) -> None:
         """Serves one policy.
@@ -57,11 +60,14 @@ class ServedPolicy:
             generator: draws the actions.
             explore: trained steps to what the rule says of the exploration of the rows of all groups, in the order of
                 `replies`: name to float32 `[groups x R]`. None: it says nothing.
+            expert: says of every row what it would do, and acts in some; on `device`, without memory.
             way: of rows to the device and back; None: the one that the device needs.
         """
         self.version = 0 if subscription is None else -1
         if autocast is not None and device.type == "cpu":
-            hold_weights(policy, autocast)
+            for network in (policy, *([] if expert is None else [expert])):
+                hold_weights(network, autocast)
+        self._expert = expert
         self._policy, self._subscription = policy, subscription
         self._requests, self._replies = requests, replies
         self._rows, self._device, self._autocast, self._generator = rows, device, autocast, generator
@@ -131,14 +137,18 @@ class ServedPolicy:
                 self._device.type, dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None
             ),
         ):
+            first = seen("first")
             acted = self._policy.act(
                 observations,
                 state,
-                seen("first"),
+                first,
                 action_masks=masks,
                 generator=self._generator,
                 exploration=exploration,
             )
+            if self._expert is not None:
+                by_expert = advice(self._expert, observations, first, action_masks=masks)
+                acted = labelled(acted, by_expert, exploration[EXPERT], self._generator)
             # Agents that are not in the game keep their state; `first` resets it when they appear again.
             for name, tensor in acted.state.items():
                 self._state[name][places] = tensor.to(self._state[name].dtype)

@@ -1,0 +1,1 @@
+"""What rules share that learn to act as records say one should."""

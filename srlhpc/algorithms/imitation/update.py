@@ -1,0 +1,124 @@
+"""One gradient step towards labelled actions.
+
+Letters: R records of a window, T trained ones, B columns of this trainer.
+
+Collective call, the same on all trainers: gradients with what the metrics are made of, before the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping
+
+import torch
+from torch import Tensor
+
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
+from srlhpc.algorithms.device_numbers import to_host_list
+from srlhpc.algorithms.flat_adam import FlatAdam
+from srlhpc.algorithms.imitation.settings import ImitationSettings
+from srlhpc.environment import Continuous
+from srlhpc.policies.contracts import ActorCriticPolicy
+from srlhpc.policies.policy import State
+from srlhpc.rl.distributions import Distribution
+from srlhpc.specs.schedule import value_at
+
+_SUMS = ("loss", "label_log_prob", "entropy")
+"""Metrics that are means over the valid trained records of all trainers; how far labels are follows."""
+
+
+class Imitation(Algorithm):
+    """Maximum likelihood of labels: the mean of -log pi(label | s) - c H(pi) over valid records falls.
+
+    The value of the network is not trained.
+
+    Args:
+        settings: of the rule.
+        policy: an actor-critic.
+        labels: the actions that a batch says are right, `[R, B, ...]`.
+        context: of the trainer.
+    """
+
+    def __init__(
+        self,
+        settings: ImitationSettings,
+        policy: ActorCriticPolicy,
+        labels: Callable[[Batch], Tensor],
+        context: Context,
+    ) -> None:
+        self._settings, self._policy, self._labels, self._context = settings, policy, labels, context
+        self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
+        self._miss = "label_distance" if isinstance(policy.kind.actions, Continuous) else "label_disagreement"
+
+    def update(self, batch: Batch) -> Generator[None, None, Update]:
+        settings, optimizer = self._settings, self._optimizer
+        gradients = optimizer.gradients
+        gradients.zero_()
+        total, sums = self._loss(batch)
+        torch.autograd.backward(total)
+        yield
+        yield from sum_together(self._context.reducer, gradients, sums)
+        # By the valid records of all trainers: the gradient is that of the mean loss.
+        count = sums[-1].clamp(min=1.0)
+        gradients.div_(count)
+        norm = gradients.norm()
+        *means, valid, gradient_norm = yield from to_host_list(torch.cat([sums[:-1] / count, sums[-1:], norm[None]]))
+        metrics = dict(zip((*_SUMS, self._miss), means, strict=True)) | {"gradient_norm": gradient_norm}
+        for name in ("loss", "gradient_norm"):
+            if not math.isfinite(metrics[name]):
+                raise DivergedError(f"the {name.replace('_', ' ')} is {metrics[name]}")
+        learning_rate = value_at(settings.learning_rate, batch.steps)
+        # Without a valid record nothing is learnt, though moments of before would move on.
+        if valid:
+            optimizer.step(learning_rate, norm, settings.max_gradient_norm)
+        return Update(metrics | {"learning_rate": learning_rate})
+
+    def state(self) -> Mapping[str, Tensor]:
+        return self._optimizer.state()
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        self._optimizer.load_state(state)
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The loss summed over valid records, with gradient, and the sums of `_SUMS`, of misses, and of records."""
+        now = slice(batch.burn_in_steps, len(batch.rewards) - batch.after)
+        valid, labels = batch.valid[now], self._labels(batch)[now]
+        # An invalid record's label may be anything, and its gradient no number behind any mask.
+        labels = torch.where(valid.reshape(*valid.shape, *[1] * (labels.ndim - valid.ndim)), labels, 0)
+        distribution = self._distribution(batch, now)
+        log_probs = torch.where(valid, distribution.log_prob(labels), 0.0)
+        entropies = torch.where(valid, distribution.entropy(), 0.0)
+        losses = -log_probs - value_at(self._settings.entropy_coefficient, batch.steps) * entropies
+        if batch.weights is not None:
+            losses = losses * batch.weights
+        with torch.no_grad():
+            misses = torch.where(valid, self._misses(distribution, labels), 0.0)
+            sums = torch.stack([losses, log_probs, entropies, misses, valid.float()]).flatten(1).sum(1)
+        return losses.sum(), sums
+
+    def _distribution(self, batch: Batch, now: slice) -> Distribution:
+        masks, early = batch.action_masks, slice(0, batch.burn_in_steps)
+        with self._context.arithmetic():
+            state: State = batch.state
+            if state:
+                state = self._policy.warm_up(
+                    {key: array[early] for key, array in batch.observations.items()},
+                    state,
+                    batch.first[early],
+                    action_masks=None if masks is None else masks[early],
+                )
+        with self._context.arithmetic():
+            return self._policy.evaluate(
+                {key: array[now] for key, array in batch.observations.items()},
+                state,
+                batch.first[now],
+                action_masks=None if masks is None else masks[now],
+            ).distribution
+
+    def _misses(self, distribution: Distribution, labels: Tensor) -> Tensor:
+        """Whether the most probable action is another, or of continuous ones how far it is, float32 `[T, B]`."""
+        mode = distribution.mode()
+        if isinstance(self._policy.kind.actions, Continuous):
+            return (mode - labels).square().sum(-1).sqrt()
+        differ = (mode != labels).float()
+        return differ if differ.ndim == 2 else differ.amax(-1)

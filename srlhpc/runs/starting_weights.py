@@ -1,0 +1,127 @@
+"""Weights of another run, that a policy of a new one begins with: found, checked and copied before the start.
+
+The copy lies in the new run's folder, so the run needs nothing of the other one afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from srlhpc.data.atomic import read_json
+from srlhpc.environment import Spaces
+from srlhpc.errors import UserError, did_you_mean
+from srlhpc.plan.plan import Plan
+from srlhpc.runs.checkpoint_fit import kind_differences, network_differences
+from srlhpc.runs.checkpoints import checkpoint_folder
+from srlhpc.runs.creation import is_run
+from srlhpc.runs.paths import RunPaths
+from srlhpc.specs.experiment import PolicySpec
+from srlhpc.specs.load import load_text
+
+
+@dataclass(frozen=True)
+class Source:
+    """A policy of a checkpoint."""
+
+    file: Path
+    policy: str
+    """Its name there."""
+    tree: Mapping[str, Any]
+    """The whole checkpoint."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Name to array of what acts."""
+        found: Mapping[str, Any] = self.tree["policies"][self.policy]["parameters"]
+        return found
+
+    @property
+    def run(self) -> RunPaths | None:
+        """The run that wrote it, if the file lies in its folder."""
+        paths = RunPaths(self.file.parent.parent)
+        return paths if self.file.parent == paths.checkpoints and is_run(paths) else None
+
+
+def copy_weights(plan: Plan, paths: RunPaths) -> None:
+    """Copies what the policies of a new run begin with into its folder.
+
+    Args:
+        plan: of the new run.
+        paths: of it.
+
+    Raises:
+        UserError: a checkpoint is not there or does not fit.
+    """
+    from srlhpc.data.checkpoint import write_checkpoint
+
+    for name, spec in plan.spec.policies.items():
+        if spec.weights_from is None:
+            continue
+        where = f"policies.{name}.weights_from"
+        source = find_source(where, spec.weights_from, name)
+        if found := list(_differences(source, name, spec, plan)):
+            raise UserError("\n".join(found))
+        paths.weights.mkdir(exist_ok=True)
+        meta: dict[str, str | int] = {
+            "file": str(source.file),
+            "policy": source.policy,
+            "updates": int(source.tree["meta"]["updates"]),
+        }
+        write_checkpoint(paths.weights_of(name), {"meta": meta, "parameters": source.parameters})
+
+
+def find_source(where: str, given: str, name: str) -> Source:
+    """The policy that is meant.
+
+    Args:
+        where: path of the setting, for messages.
+        given: a checkpoint file, or the folder of a run, whose newest whole one is meant.
+        name: of the policy, and of that of the checkpoint if it has several.
+
+    Raises:
+        UserError: there is none.
+    """
+    from srlhpc.data.checkpoint import read_checkpoint
+
+    file = Path(given).absolute()
+    if file.is_dir():
+        newest = checkpoint_folder(RunPaths(file)).newest_valid() if is_run(RunPaths(file)) else None
+        if newest is None:
+            what = "has no whole checkpoint yet" if is_run(RunPaths(file)) else "is no folder of a run"
+            raise UserError(f"{where}: {file} {what}; name a checkpoint file, or the folder of a run that has one")
+        file, tree = newest.path, newest.tree
+    elif file.exists():
+        tree = read_checkpoint(file)
+    else:
+        raise UserError(f"{where}: there is no {file}; name a checkpoint file, or the folder of a run")
+    policies = list(tree.get("policies", {}))
+    if len(policies) != 1 and name not in policies:
+        raise UserError(
+            f"{where}: {file} has the policies {', '.join(policies)}{did_you_mean(name, policies)}; give this policy "
+            "the name of the one that is meant"
+        )
+    return Source(file, name if name in policies else policies[0], tree)
+
+
+def _differences(source: Source, name: str, spec: PolicySpec, plan: Plan) -> Iterator[str]:
+    """What of a policy is otherwise in the checkpoint, a line each with what to do."""
+    try:
+        before = load_text(str(source.tree["meta"]["spec"]), source.file.name).policies[source.policy]
+    except (KeyError, UserError):
+        # Written by another version, or with modules that are gone; then the ranks compare the arrays themselves.
+        before = None
+    if before is not None:
+        for line in network_differences(name, before, spec):
+            yield f"{line}; policies.{name} begins with its weights (weights_from): make them equal"
+    last = source.run.last_attempt() if source.run else None
+    written = read_json(last.spaces) if last else None
+    if written is None:
+        return
+    kinds = {agent: kind for kind in Spaces.from_json(written).kinds for agent in kind.agents}
+    now = plan.kind_of(name)
+    then = next((kinds[agent] for agent in now.agents if agent in kinds), next(iter(kinds.values())))
+    for line in kind_differences(f"environment: policy {name}", then, now):
+        yield f"{line}; name a checkpoint of these agents in policies.{name}.weights_from"

@@ -1,0 +1,186 @@
+"""Whole runs with an expert, and with weights of another run: learnt, resumed bit for bit, refused if they differ."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from srlhpc.errors import UserError
+from srlhpc.evaluation import evaluate
+from srlhpc.launch.preparation import prepare_plan
+from srlhpc.ranks.serial import run_serial
+from srlhpc.runs.paths import RunPaths
+from srlhpc.runs.starting_weights import copy_weights
+from srlhpc.specs.experiment import ExperimentSpec
+from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
+from tests.launch.test_exact_resume import differences
+from tests.launch.test_mpi_runs import ranks
+
+CATCH = {"factory": "catch", "rows": 5, "columns": 3}
+NETWORK = {"kind": "mlp", "hidden": [32]}
+
+
+@pytest.fixture(scope="module")
+def expert(tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
+    """A run that has learnt to catch."""
+    what = settings(
+        CATCH,
+        stop={"updates": 400, "return_mean": 0.95},
+        network=NETWORK,
+        algorithm={"kind": "ppo", "learning_rate": 1e-2, "epochs": 4, "minibatches": 2},
+        batch={"fragments": 16, "fragment_steps": 16},
+        actors={"ranks": 1, "ring": 1, "environments": 16, "inference": {"kind": "inline"}},
+    )
+    paths = make_run(tmp_path_factory.mktemp("expert"), what, "expert")
+    run_serial(paths, make_attempt(paths, what)[0])
+    assert evaluate(paths, episodes=50)["return_mean"] >= 0.9
+    return paths
+
+
+def job(updates: int, weights: Path, **changes: Any) -> dict[str, Any]:
+    what = settings(
+        CATCH,
+        stop={"updates": updates},
+        network=NETWORK,
+        algorithm={"kind": "dagger", "expert": "expert", "beta": {"start": 1.0, "end": 0.0, "steps": 200}},
+        batch={"fragments": 32, "fragment_steps": 1},
+        replay={"capacity": 2000, "samples_per_insert": 16.0, "start_steps": 64, "block_steps": 4},
+        actors={"ranks": 1, "ring": 2, "environments": 4, "inference": {"kind": "inline"}},
+        checkpoint={"every_updates": 20},
+    )
+    what["policies"]["expert"] = {"network": NETWORK, "algorithm": {"kind": "ppo"}, "weights_from": str(weights)}
+    return what | changes
+
+
+def made(root: Path, what: dict[str, Any], name: str = "run") -> RunPaths:
+    paths = make_run(root, what, name)
+    copy_weights(prepare_plan(ExperimentSpec.model_validate(what)), paths)
+    return paths
+
+
+def test_what_the_expert_does_is_learnt_from_few_labels(expert: RunPaths, tmp_path: Path) -> None:
+    what = job(400, expert.folder)
+    paths = made(tmp_path, what)
+    run_serial(paths, make_attempt(paths, what)[0])
+    assert evaluate(paths, episodes=50)["return_mean"] >= 0.9
+    policies = tree_of(paths, 400)["policies"]
+    assert list(policies) == ["default"], "nobody trains the expert"
+    assert policies["default"]["counters"]["steps"] < 1000
+
+
+def test_run_with_an_expert_goes_on_to_the_same_bits_without_the_run_it_came_from(
+    expert: RunPaths, tmp_path: Path
+) -> None:
+    copy = RunPaths(Path(shutil.copytree(expert.folder, tmp_path / "copy")))
+    whole, halves = (made(tmp_path, job(n, copy.folder), name) for n, name in ((40, "whole"), (20, "halves")))
+    shutil.rmtree(copy.folder)
+    run_serial(whole, make_attempt(whole, job(40, copy.folder))[0])
+    run_serial(halves, make_attempt(halves, job(20, copy.folder))[0])
+    change_job(halves, job(40, copy.folder))
+    resumed = make_attempt(halves, job(40, copy.folder), checkpoint(halves, 20))[0]
+    run_serial(halves, resumed)
+    assert outcome(resumed)["state"] == "finished"
+    assert differences(tree_of(whole, 40), tree_of(halves, 40)) == []
+
+
+@pytest.mark.mpi
+def test_servers_ask_the_expert_too(expert: RunPaths, tmp_path: Path) -> None:
+    what = job(
+        400,
+        expert.folder,
+        actors={"ranks": 2, "ring": 1, "environments": 4, "inference": {"kind": "server"}},
+        policy_servers={"ranks": 1},
+        trainers={"ranks": 2},
+    )
+    what["policies"]["default"]["replay"]["ranks"] = 2
+    paths = made(tmp_path, what)
+    with ranks(paths, what) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+    assert evaluate(paths, episodes=50)["return_mean"] >= 0.9
+
+
+def test_trained_policy_begins_with_the_weights(expert: RunPaths, tmp_path: Path) -> None:
+    what = settings(
+        CATCH,
+        stop={"updates": 1},
+        network=NETWORK,
+        algorithm={"kind": "ppo", "learning_rate": 0.0, "epochs": 1, "minibatches": 1},
+    )
+    what["policies"]["default"]["weights_from"] = str(expert.folder)
+    paths = made(tmp_path, what)
+    run_serial(paths, make_attempt(paths, what)[0])
+    before = tree_of(expert, max(int(f.stem.split("-")[1]) for f in expert.checkpoints.glob("updates-*.h5")))
+    after = tree_of(paths, 1)
+    for name, array in before["policies"]["default"]["parameters"].items():
+        np.testing.assert_array_equal(after["policies"]["default"]["parameters"][name], array)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            lambda what: what["policies"]["expert"].update(weights_from="nowhere"),
+            r"^policies\.expert\.weights_from: there is no /.*/nowhere; name a checkpoint file, or the folder of a ",
+        ),
+        (
+            lambda what: what["policies"]["expert"].update(weights_from=str(Path(__file__).parent)),
+            r"^policies\.expert\.weights_from: /.* is no folder of a run; name a checkpoint file, or the folder of a ",
+        ),
+        (
+            lambda what: what["policies"]["expert"].update(network={"kind": "mlp", "hidden": [8]}),
+            r"^policies\.expert\.network\.hidden: the checkpoint has \[32\], the spec wants \[8\]; policies\.expert "
+            r"begins with its weights \(weights_from\): make them equal$",
+        ),
+        (
+            lambda what: what["environment"].update(rows=6),
+            r"^environment: policy expert of the checkpoint sees observations \{'obs': \(15,\)\}, the spec's "
+            r"environment shows \{'obs': \(18,\)\}; name a checkpoint of these agents in policies\.expert\.",
+        ),
+        (
+            lambda what: what["policies"]["default"]["algorithm"].update(expert="exprt"),
+            r"^policies\.default\.algorithm\.expert: is 'exprt', which is not in policies; did you mean 'expert'\?$",
+        ),
+        (
+            lambda what: what["policies"]["expert"].update(weights_from=None, batch={"fragments": 8}),
+            r"^policies\.expert\.weights_from: is missing; an expert plays with weights that were learnt before",
+        ),
+        (
+            lambda what: what["policies"]["expert"].update(network=NETWORK | {"recurrent": {"kind": "lstm"}}),
+            r"^policies\.expert\.network\.recurrent: is lstm; an expert labels single observations, without memory",
+        ),
+        (
+            lambda what: what["policies"]["expert"].update(algorithm={"kind": "sac"}),
+            r"^policies\.expert: algorithm sac draws continuous actions, but agents of kind 'agent' take discrete ones",
+        ),
+    ],
+    ids=["missing", "folder", "network", "spaces", "unknown", "random", "memory", "rule"],
+)
+def test_expert_that_cannot_label_is_refused(change: Any, text: str, expert: RunPaths, tmp_path: Path) -> None:
+    what = job(10, expert.folder)
+    what["policies"]["expert"]["network"] = dict(NETWORK)
+    what["environment"] = dict(CATCH)
+    change(what)
+    with pytest.raises(UserError, match=text):
+        made(tmp_path, what)
+
+
+def test_expert_that_is_trained_is_refused(expert: RunPaths) -> None:
+    what = job(10, expert.folder)
+    what["environment"] = {"factory": "two_step"}
+    what["policies"]["expert"] |= {"batch": {"fragments": 8}}
+    what["agents"] = [{"match": "agent_0"}, {"match": "agent_1", "policy": "expert"}]
+    with pytest.raises(UserError, match=r"is 'expert', which is trained itself; let an entry .* say train: false$"):
+        prepare_plan(ExperimentSpec.model_validate(what))
+
+
+def test_policy_without_a_batch_needs_weights() -> None:
+    what = settings(CATCH, stop={"updates": 1})
+    del what["policies"]["default"]["batch"]
+    with pytest.raises(ValueError, match=re.escape("is missing.")):
+        ExperimentSpec.model_validate(what)
