@@ -25,6 +25,7 @@ LAYERS = [
     "runs",
     "pictures",
     "ranks",
+    "playing",
     "evaluation",
     "launch",
     "doctor",
