@@ -26,7 +26,7 @@ LAYERS = [
     "pictures",
     "ranks",
     "playing",
-    "evaluation",
+    "evaluation recording",
     "launch",
     "doctor",
     "bench",
