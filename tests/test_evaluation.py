@@ -97,7 +97,7 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
 def test_episodes_that_never_end_are_given_up_and_progress_is_shown(
     endless: RunPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("srlhpc.evaluation._SECONDS_BEFORE_PROGRESS", -1.0)
+    monkeypatch.setattr("srlhpc.playing._SECONDS_BEFORE_PROGRESS", -1.0)
     shown = io.StringIO()
     result = evaluate(endless, episodes=3, max_episode_steps=40, line=ProgressLine(shown, every_seconds=0.0))
     assert (result["episodes"], result["unfinished"], result["return_mean"]) == (0, 3, None)

@@ -25,6 +25,8 @@ WITHOUT_TORCH = [
     "srlhpc.roles.acting.actor",
     "srlhpc.roles.role",
     "srlhpc.roles.acting.recorder",
+    "srlhpc.roles.acting.episode_recorder",
+    "srlhpc.data.minari_file",
     "srlhpc.roles.coordinating.coordinator",
     "srlhpc.plan.planner",
     "srlhpc.ranks.rank",

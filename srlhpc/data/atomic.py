@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 WRITING = ".writing"
 """Ending of a file that is being written; one that stays behind is the rest of an interrupted write."""
@@ -25,25 +25,52 @@ def write_atomically(path: Path, *content: bytes, sync: bool = False) -> None:
         OSError: the disk is full, the folder is gone, and so on; it names `path`. The old file is then untouched, but
             where only the new name could not be forced to the disk.
     """
+    with written_aside(path, sync=sync) as file, naming(path):
+        file.writelines(content)
+
+
+@contextlib.contextmanager
+def written_aside(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
+    """A file to write and read that becomes `path` when the body ends; after an error there all is as before.
+
+    Args:
+        path: where; its folder must exist.
+        sync: as in `write_atomically`.
+
+    Raises:
+        OSError: the file cannot be made or take its place; as in `write_atomically`.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}{WRITING}")
+    with naming(path):
+        file = open(aside, "w+b")  # noqa: SIM115 (its close may fail, after what matters)
     try:
-        with open(aside, "wb") as file:
-            file.writelines(content)
+        yield file
+        with naming(path):
+            file.flush()
             if sync:
-                file.flush()
                 os.fsync(file.fileno())
-        # Beside the file, so on the same file system: only there is a rename atomic.
-        os.replace(aside, path)
-        if sync:
-            # The name is in the folder, which has to reach the disk by itself.
-            sync_folder(path.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        if isinstance(error, OSError) and error.errno is not None:
-            # What a write raises names no file, and nobody knows the temporary one.
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+            file.close()
+            # Beside the file, so on the same file system: only there is a rename atomic.
+            os.replace(aside, path)
+            if sync:
+                # The name is in the folder, which has to reach the disk by itself.
+                sync_folder(path.parent)
+    except BaseException:
+        for undo in (file.close, aside.unlink):
+            with contextlib.suppress(OSError):
+                undo()
         raise
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Lets an OSError of the body name a file: what a write raises names none, and nobody knows temporary ones."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -36,10 +36,10 @@ def write_entries(group: h5py.Group, tree: Tree, path: str = "") -> None:
         if not isinstance(key, str):
             raise TypeError(f"a checkpoint's keys are strings; {path}/ has {key!r}")
         if isinstance(value, Mapping):
-            write_entries(group.create_group(_encoded(key)), value, f"{path}/{key}")
+            write_entries(group.create_group(encoded(key)), value, f"{path}/{key}")
         else:
             kind, stored = _stored(value, f"{path}/{key}")
-            group.create_dataset(_encoded(key), data=stored).attrs["kind"] = kind
+            group.create_dataset(encoded(key), data=stored).attrs["kind"] = kind
 
 
 class EntryReader:
@@ -63,7 +63,7 @@ class EntryReader:
             raise ForeignEntryError(f"{group.name:.60}... has groups within groups without end")
         if not depth:
             self._see(group, "its root")
-        return {_decoded(name): self._entry(group, name, depth) for name in group}
+        return {decoded(name): self._entry(group, name, depth) for name in group}
 
     def _entry(self, group: h5py.Group, name: str, depth: int) -> dict[str, Any] | Leaf:
         where = f"entry {group.name.rstrip('/')}/{name}"
@@ -158,14 +158,14 @@ def _loaded(dataset: h5py.Dataset, kind: str) -> Leaf:
     raise ForeignEntryError(f"entry {dataset.name} has the unknown kind '{kind}'")
 
 
-def _encoded(key: str) -> str:
+def encoded(key: str) -> str:
     """A key as a name that HDF5 allows: not empty, not `.`, without `/` and NUL."""
     # The percent sign first, since the others bring in new ones; so it comes last on the way back.
     name = key.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
     return {"": "%", ".": "%2E"}.get(name, name)
 
 
-def _decoded(name: str) -> str:
+def decoded(name: str) -> str:
     if name == "%":
         return ""
     return name.replace("%2E", ".").replace("%00", "\0").replace("%2F", "/").replace("%25", "%")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srlhpc.environment import FloatArray
 from srlhpc.errors import UserError, counted
@@ -33,11 +34,23 @@ def acting_exploration(
 
     None for a rule that says nothing of exploration. A policy that nobody trains acts as in evaluation.
     """
-    rule, rows = plan.spec.policies[policy].algorithm, group_columns(plan, policy)
-    in_evaluation, total = rule.explore_in_evaluation(), columns(plan, policy)
+    rows = group_columns(plan, policy)
+    numbers = (np.asarray(groups, np.int64)[:, None] * rows + np.arange(rows)).flatten()
+    return _explored_by(plan, policy, numbers)
+
+
+def even_exploration(plan: Plan, policy: str, rows: int) -> Callable[[int], Mapping[str, FloatArray]] | None:
+    """What `acting_exploration` gives, for so many columns that are spread evenly over those of the whole run."""
+    return _explored_by(plan, policy, np.arange(rows) * columns(plan, policy) // rows)
+
+
+def _explored_by(
+    plan: Plan, policy: str, numbers: NDArray[np.int64]
+) -> Callable[[int], Mapping[str, FloatArray]] | None:
+    rule, total = plan.spec.policies[policy].algorithm, columns(plan, policy)
+    in_evaluation = rule.explore_in_evaluation()
     if not in_evaluation:
         return None
-    numbers = (np.asarray(groups, np.int64)[:, None] * rows + np.arange(rows)).flatten()
     if not plan.trainers(policy):
         frozen = {name: np.full(len(numbers), value, np.float32) for name, value in in_evaluation.items()}
         return lambda steps: frozen  # noqa: ARG005

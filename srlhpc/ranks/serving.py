@@ -31,7 +31,8 @@ from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
 from srlhpc.ranks.global_generators import OwnGenerators
 from srlhpc.ranks.policies import build_expert, build_policy
-from srlhpc.roles.acting.evaluator import Evaluator, Player
+from srlhpc.roles.acting.evaluator import Evaluator
+from srlhpc.roles.acting.player import Player
 from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
 
 LEADER_PATIENCE_SECONDS = 30.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from srlhpc.data.atomic import write_atomically
+from srlhpc.data.atomic import naming, write_atomically, written_aside
 
 
 @pytest.fixture
@@ -41,3 +41,44 @@ def test_a_name_that_is_a_folder_is_told_without_the_temporary_file(tmp_path: Pa
     (tmp_path / "taken" / "by").mkdir(parents=True)
     with pytest.raises(OSError, match=f"'{tmp_path / 'taken'}'$"):
         write_atomically(tmp_path / "taken", b"")
+
+
+def test_a_file_that_is_written_bit_by_bit_takes_its_place_at_the_end_of_the_body(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with written_aside(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "of somebody else")])
+def test_an_error_of_the_body_leaves_the_old_file_and_stays_as_it_is(error: BaseException, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def interrupted() -> None:
+        with written_aside(path) as file:
+            file.write(b"new")
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        interrupted()
+    assert raised.value is error
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_what_fits_the_disk_no_more_at_the_end_of_the_body_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(OSError, match="File too large") as failed, written_aside(path) as file:
+        file.write(b"much longer than ten bytes, and not yet flushed")
+    assert failed.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_without_a_number_keeps_its_words(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="^words$"), naming(tmp_path / "file"):
+        raise OSError("words")

@@ -88,8 +88,8 @@ def test_batches_that_are_larger_than_the_machine_are_refused() -> None:
 
 
 def test_nobody_else_makes_a_plan_of_spaces_that_it_probes() -> None:
-    """`evaluation` lies below: it probes only where no attempt has left its spaces."""
-    both = {"srlhpc/launch/preparation.py", "srlhpc/evaluation.py"}
+    """`playing` lies below: it probes only where no attempt has left its spaces."""
+    both = {"srlhpc/launch/preparation.py", "srlhpc/playing.py"}
     makers = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "srlhpc").rglob("*.py")

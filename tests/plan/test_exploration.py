@@ -11,7 +11,7 @@ import pytest
 
 from srlhpc.environment import FloatArray
 from srlhpc.errors import UserError
-from srlhpc.plan.exploration import acting_exploration, check_exploration
+from srlhpc.plan.exploration import acting_exploration, check_exploration, even_exploration
 from srlhpc.plan.plan import Plan
 from tests.plan.test_planner import TAG, actors, planned, two_policies
 from tests.plan.test_replay import REACH
@@ -34,6 +34,14 @@ def test_columns_are_numbered_over_all_groups_whoever_serves_them() -> None:
     ladder = explored(plan, [0, 1, 2, 3])
     assert ladder == [pytest.approx(0.5 ** (1 + place / 15)) for place in range(16)]
     assert explored(plan, [3, 1]) == ladder[12:] + ladder[4:8]
+
+
+@pytest.mark.parametrize(("rows", "places"), [(1, [0]), (4, [0, 4, 8, 12]), (16, range(16)), (32, np.arange(32) // 2)])
+def test_few_columns_are_spread_evenly_over_those_of_the_run(rows: int, places: list[int]) -> None:
+    plan = planned(**VALUES, actors=actors())
+    explore = even_exploration(plan, "default", rows)
+    assert explore is not None
+    assert explore(0)["epsilon"].tolist() == [explored(plan, [0, 1, 2, 3])[place] for place in places]
 
 
 def test_agents_of_a_policy_are_columns_of_their_own() -> None:

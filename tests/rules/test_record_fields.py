@@ -7,14 +7,17 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from srlhpc.data.blocks import PolicyShapes, request_layout
+from srlhpc.data.episode_file import EpisodeFile
 from srlhpc.environment import ArraySpec, Discrete, Kind
 from srlhpc.errors import UserError
 from srlhpc.plan.contract_check import check_fields
 from srlhpc.ranks.serial import run_serial
+from srlhpc.recording import record
 from srlhpc.specs.contracts import RecordField
 from tests.launch.making_runs import make_attempt, make_run, settings
 from tests.rules import watching
@@ -68,3 +71,18 @@ def test_field_that_cannot_be_recorded_as_declared_is_refused(field: tuple[Any, 
     shapes = PolicyShapes(KIND, {}, {}, (RecordField(*field),))
     with pytest.raises(UserError, match=r"policies.x: algorithm rule declares a field .*" + re.escape(text)):
         check_fields("policies.x", "rule", shapes)
+
+
+def test_fields_that_a_rule_declares_are_in_recordings(tmp_path: Path) -> None:
+    job = settings(
+        {"factory": "tests.scripted", "steps": [[3]]}, stop={"updates": 1}, algorithm={"kind": "tests.rules.watching"}
+    )
+    paths = make_run(tmp_path, job)
+    run_serial(paths, make_attempt(paths, job)[0])
+    record(paths, tmp_path / "file.h5", episodes=1)
+    with EpisodeFile(tmp_path / "file.h5") as file:
+        found = file.episodes("default").windows(np.array([0]), 3)
+    assert found["gains"][:, 0].tolist() == [2, 4, 6]
+    # The episode counts from 1, there is one agent, and one more is seen than acted on.
+    assert found["corners"][:, 0].tolist() == [[1, 1]] * 3
+    assert found["playing"][:, 0].tolist() == [True] * 4

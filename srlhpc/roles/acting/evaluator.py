@@ -7,88 +7,21 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.comm.protocol import Command, Report
-from srlhpc.environment import Environment, Episode, KindStep, Step, zero_actions
-from srlhpc.policies.held_weights import hold_weights
-from srlhpc.policies.policy import Policy, read_vector
+from srlhpc.environment import BoolArray, Environment, Episode, Step, zero_actions
+from srlhpc.policies.policy import read_vector
 from srlhpc.roles.acting.closing import close
+from srlhpc.roles.acting.player import Player
 from srlhpc.roles.acting.step_check import StepCheck
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import TimeUse
-from srlhpc.specs.contracts import EXPERT
-
-Array = NDArray[Any]
 
 log = logging.getLogger(__name__)
-
-
-class Player:
-    """One policy that plays its agents of a group, with the most probable actions.
-
-    Of a rule that says how acting explores, the generator is seeded anew for each round.
-    """
-
-    def __init__(
-        self,
-        policy: Policy,
-        kind: str,
-        agents: Sequence[int],
-        num_environments: int,
-        autocast: torch.dtype | None = None,
-        exploration: Mapping[str, float] = MappingProxyType({}),
-    ) -> None:
-        """`exploration` is what the rule's `explore_in_evaluation` says."""
-        self.kind = kind
-        self.policy = policy
-        self._agents = list(agents)
-        self._shape = (num_environments, len(self._agents))
-        self._autocast = autocast
-        if autocast is not None:
-            hold_weights(policy, autocast)
-        rows = num_environments * len(self._agents)
-        self._state = policy.initial_state(rows)
-        # An expert acts for nobody here.
-        numbers = {name: torch.full((rows,), value) for name, value in exploration.items() if name != EXPERT}
-        self._exploration = numbers
-        self._generator = torch.Generator() if numbers else None
-
-    def seed(self, seed: int) -> None:
-        """Begins a round: what it draws follows from the seed."""
-        if self._generator is not None:
-            self._generator.manual_seed(seed)
-
-    def act(self, step: KindStep, actions: Array) -> None:
-        """Writes actions for its agents into the kind's action array."""
-        rows = self._shape[0] * self._shape[1]
-
-        def flat(array: Array) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array[:, self._agents])).reshape(rows, *array.shape[2:])
-
-        observations = {key: flat(values) for key, values in step.observations.items()}
-        masks = None if step.action_masks is None else flat(step.action_masks)
-        with (
-            torch.inference_mode(),
-            torch.autocast("cpu", dtype=self._autocast or torch.bfloat16, enabled=self._autocast is not None),
-        ):
-            acted = self.policy.act(
-                observations,
-                self._state,
-                flat(step.first),
-                action_masks=masks,
-                generator=self._generator,
-                exploration=self._exploration,
-            )
-        self._state = acted.state
-        actions[:, self._agents] = acted.actions.numpy().reshape(*self._shape, *acted.actions.shape[1:])
 
 
 class Round:
@@ -112,6 +45,8 @@ class Round:
             player.seed(seed + place)
         share, rest = divmod(episodes, environment.num_environments)
         self._quota = np.array([share + (env < rest) for env in range(environment.num_environments)])
+        self.wanted = episodes
+        """Episodes that were to be played."""
         self._taken = np.zeros(environment.num_environments, np.int64)
         """Steps of each environment's episode."""
         self.steps = 0
@@ -127,6 +62,16 @@ class Round:
     @property
     def is_done(self) -> bool:
         return not self._quota.any()
+
+    @property
+    def step(self) -> Step:
+        """What is shown now; its arrays may be those of the step before."""
+        return self._step
+
+    @property
+    def playing(self) -> BoolArray:
+        """`[E]`: environments whose episode counts."""
+        return self._quota > 0
 
     @property
     def longest(self) -> int:
