@@ -6,7 +6,7 @@ Letters: S sequences, M rows of all of them together, T records of a window, N w
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -161,6 +161,39 @@ class Episodes:
         columns = np.flatnonzero(lengths < len(valid))
         last = lengths[columns] - 1, columns
         found["truncated"][last] |= valid[last] & ~found["terminated"][last]
+
+
+def joined(parts: Sequence[Episodes]) -> Episodes:
+    """The sequences of several one behind the other, in memory, with the fields that all have.
+
+    Args:
+        parts: of one kind of agents, in memory.
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    names = [name for name in first.fields if all(name in part.fields for part in parts)]
+    fields = {
+        name: dataclasses.replace(
+            first.fields[name], entries=np.concatenate([part.fields[name].entries[:] for part in parts])
+        )
+        for name in names
+    }
+    starts = np.cumsum([0, *(part.num_rows for part in parts)])
+    offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
+    episodes, number = [], 0
+    for part in parts:
+        episodes.append(part.episodes + number)
+        number += int(part.episodes.max(initial=-1)) + 1
+    return Episodes(
+        ", ".join(part.where for part in parts),
+        first.kind,
+        fields,
+        np.concatenate([*offsets, starts[-1:]]),
+        np.concatenate([part.agents for part in parts]),
+        np.concatenate(episodes),
+        np.concatenate([part.returns for part in parts]),
+    )
 
 
 def _gathered(f: EpisodeField, rows: Indices, sequences: Indices) -> Array:

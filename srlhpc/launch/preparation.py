@@ -50,7 +50,28 @@ def prepare_plan(spec: ExperimentSpec, *, serial: bool = False, naming: Naming =
         UserError: the environment cannot be built, or the spec cannot work.
     """
     with naming():
-        return make_plan(spec, probe_spaces(spec.environment), serial=serial)
+        plan = make_plan(spec, probe_spaces(spec.environment), serial=serial)
+        check_recordings(plan)
+        return plan
+
+
+def check_recordings(plan: Plan) -> None:
+    """Refuses episodes that are not there or are of other agents.
+
+    Raises:
+        UserError: with the policy and the file.
+    """
+    for policy in plan.trained_policies:
+        episodes = plan.spec.policies[policy].episodes
+        if episodes is None:
+            continue
+        # What reads files is not loaded by all others.
+        from srlhpc.data.recorded import check_episodes
+
+        try:
+            check_episodes(episodes.files, episodes.policy, policy, plan.kind_of(policy))
+        except UserError as error:
+            raise UserError(f"policies.{policy}.episodes: {error}") from None
 
 
 def prepare_here(spec: ExperimentSpec, *, serial: bool, naming: Naming = nullcontext) -> Plan:

@@ -49,6 +49,16 @@ def _check_data(where: str, policy: PolicySpec, needs: Needs) -> None:
             f"{where}.replay: algorithm {rule} learns from every record as it comes; leave replay out, or set "
             "algorithm.kind to a rule that draws from replay"
         )
+    if needs.data == "episodes" and policy.episodes is None:
+        raise UserError(
+            f"{where}.episodes: is missing; algorithm {rule} learns from recorded episodes: add "
+            "{files: [FILE]}, with a file that `srlhpc record` has written"
+        )
+    if needs.data != "episodes" and policy.episodes is not None:
+        raise UserError(
+            f"{where}.episodes: algorithm {rule} learns from what its policy does; leave episodes out, or set "
+            "algorithm.kind to behaviour_cloning"
+        )
     if policy.normalize.returns and needs.contract != ACTOR_CRITIC:
         raise UserError(
             f"{where}.normalize.returns: is {policy.normalize.returns}, but networks normalise returns only as "

@@ -13,6 +13,9 @@ from srlhpc.data.windows import WindowShape
 from srlhpc.plan.plan import Plan
 from srlhpc.specs.contracts import EXPERT_ACTION
 
+_OF_STORES = (windows.CUT, windows.SLOT, windows.GENERATION, windows.PROBABILITY)
+"""Fields of windows that only replay knows."""
+
 
 def policy_shapes(plan: Plan, policy: str) -> PolicyShapes:
     """What a policy's records hold: arrays of its agents' kind, states of its network, and what its rule needs."""
@@ -95,6 +98,14 @@ def windows_layout(plan: Plan, policy: str) -> Layout:
     return windows.window_layout(
         policy_shapes(plan, policy), window_shape(plan, policy).records, shard_windows(plan, policy)
     )
+
+
+def recorded_layout(plan: Plan, policy: str) -> Layout:
+    """A batch of recorded episodes, whose records know nothing of who acted."""
+    batch = plan.spec.policies[policy].batch
+    records = batch.burn_in_steps + batch.fragment_steps
+    every = windows.window_layout(policy_shapes(plan, policy), records, batch.fragments).fields
+    return Layout.of(field for field in every if field.name not in _OF_STORES)
 
 
 def draws_layout(plan: Plan, policy: str) -> Layout:

@@ -165,7 +165,9 @@ class Plan:
 
     def sinks(self, policy: str) -> tuple[RolePlan, ...]:
         """Roles that the policy's blocks go to: its replay ranks, else its trainers, who learn from each block as it
-        comes."""
+        comes; none where they learn from files."""
+        if self.spec.policies[policy].episodes is not None:
+            return ()
         return self.replays(policy) or self.trainers(policy)
 
     def replays(self, policy: str) -> tuple[RolePlan, ...]:

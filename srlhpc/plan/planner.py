@@ -43,9 +43,10 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     plan = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
     for seat in seats:
         _check_policy(plan, seat)
+    _check_acting(plan)
     plan = replace(plan, notes=(*_notes(plan), *_lag_notes(plan), *exploration_notes(plan)))
     for policy in plan.trained_policies:
-        if not plan.replays(policy):
+        if not plan.replays(policy) and plan.sinks(policy):
             _check_batch(plan, policy)
     for policy in plan.trained_policies:
         if plan.replays(policy):
@@ -163,7 +164,7 @@ def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple
     host = _SERVERS_BESIDE.get(spec.actors.inference.kind)
     roles = _RoleList(serial)
     for row in ROLES.values():
-        if row.name == "policy_server" and host is not None:
+        if row.name == "policy_server" and (host is not None or not spec.actors.ranks):
             continue
         for policy in trained if row.per_policy else [None]:
             ranks = row.ranks(spec, policy)
@@ -172,7 +173,7 @@ def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple
                     roles.beside(other, row.name, other.index, policy)
             for index in range(ranks or 0):
                 role = roles.add(row.name, index, policy)
-                if row.name == host:
+                if row.name == host and spec.actors.ranks:
                     roles.beside(role, "policy_server", roles.count["policy_server"], policy)
     return tuple(roles.roles)
 
@@ -184,6 +185,22 @@ def _check_roles(spec: ExperimentSpec, seats: tuple[Seat, ...], trained: list[st
         raise UserError(f"trainers.ranks: is {spec.trainers.ranks}; a serial run has one trainer per policy")
     if spec.actors.inference.kind == "trainer" and len(trained) < len(seats):
         raise UserError("actors.inference.kind: is 'trainer'; every policy must be trained then")
+
+
+def _check_acting(plan: Plan) -> None:
+    """Whether somebody acts where something is learnt from it, and nobody where nothing is."""
+    spec, trained = plan.spec, plan.trained_policies
+    acting = [policy for policy in trained if spec.policies[policy].episodes is None]
+    if acting and not spec.actors.ranks:
+        raise UserError(
+            f"actors.ranks: is 0, but policy {acting[0]} learns from what it does; raise it, or let the policy learn "
+            "from recorded episodes (episodes, algorithm behaviour_cloning)"
+        )
+    if not acting and spec.actors.ranks:
+        raise UserError(
+            f"actors.ranks: is {spec.actors.ranks}, but all that is learnt from are files of episodes, so nothing of "
+            "what they play would be used; set it to 0 (evaluators play all the same)"
+        )
 
 
 def _notes(plan: Plan) -> list[str]:

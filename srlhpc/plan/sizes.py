@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from srlhpc.data.layout import Layout
 from srlhpc.data.stacks import whole
-from srlhpc.plan.layouts import block_layout, environment_columns
+from srlhpc.plan.layouts import block_layout, environment_columns, recorded_layout
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.replay_sizes import drawn_bytes, sent_bytes, store_bytes
 
@@ -51,6 +51,8 @@ def batches_bytes(plan: Plan, policy: str) -> int:
     """Bytes of the batches that one trainer keeps."""
     if plan.replays(policy):
         return drawn_bytes(plan, policy)
+    if not plan.sinks(policy):
+        return 2 * recorded_layout(plan, policy).size_bytes
     batch = plan.spec.policies[policy].batch
     # Blocks hold the frames of stacks once, batches hold whole stacks.
     gathered = Layout.of(map(whole, block_layout(plan, policy).fields))

@@ -28,14 +28,16 @@ def plan_table(plan: Plan) -> str:
     """The plan for people: ranks, groups, blocks, memory, descriptors."""
     lines = [*_rank_lines(plan), ""]
     for seat in plan.seats:
-        block, request = block_layout(plan, seat.policy).size_bytes, request_layout(plan, seat.policy).size_bytes
-        lines.append(
-            f"policy {seat.policy}: plays {len(seat.agents)} of kind {seat.kind} (trains {len(seat.trained)}); "
-            f"block {block / 1e6:.2f} MB = {counted(block_fragments(plan, seat.policy), 'fragment')} x "
-            f"{fragment(plan, seat.policy).records} records; request {request / 1e3:.1f} kB"
-        )
+        plays = f"policy {seat.policy}: plays {len(seat.agents)} of kind {seat.kind} (trains {len(seat.trained)})"
+        lines.append(plays + (f"; {_messages(plan, seat.policy)}" if plan.groups else ""))
         if plan.replays(seat.policy):
             lines += [f"  {line}" for line in replay_lines(plan, seat.policy)]
+        elif (episodes := plan.spec.policies[seat.policy].episodes) is not None:
+            batch = plan.spec.policies[seat.policy].batch
+            lines.append(
+                f"  batch: {counted(batch.fragments, 'fragment')} of {counted(batch.fragment_steps, 'record')} a "
+                f"trainer, which reads all of {counted(len(episodes.files), 'file')}: {', '.join(episodes.files)}"
+            )
         elif plan.trainers(seat.policy):
             blocks, slots = batch_blocks(plan, seat.policy), pool_slots(plan, seat.policy)
             lines.append(f"  batch: {counted(blocks, 'block')} a trainer; pool of {counted(slots, 'slot')}")
@@ -44,6 +46,15 @@ def plan_table(plan: Plan) -> str:
     lines.append(f"descriptors: about {30 + len(plan.ranks)} per rank")
     lines.extend(f"note: {note}" for note in plan.notes)
     return "\n".join(lines)
+
+
+def _messages(plan: Plan, policy: str) -> str:
+    """The sizes of a group's messages."""
+    block, request = block_layout(plan, policy).size_bytes, request_layout(plan, policy).size_bytes
+    return (
+        f"block {block / 1e6:.2f} MB = {counted(block_fragments(plan, policy), 'fragment')} x "
+        f"{fragment(plan, policy).records} records; request {request / 1e3:.1f} kB"
+    )
 
 
 class _Row(NamedTuple):

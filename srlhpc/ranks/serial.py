@@ -51,7 +51,7 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
         evaluators = _built(context, plan.named("evaluator"), build_evaluator, environments)
         actors = _built(context, plan.named("actor"), build_actor, environments)
         others = _built(context, (role for role in plan.roles if role.name in _others()), build_role, environments)
-        can_save = actors[0].can_save
+        can_save = all(actor.can_save for actor in actors)
         if not can_save:
             log.warning(
                 "environment %s offers no save_state: every checkpoint starts new episodes, in this run as in one that "

@@ -15,11 +15,13 @@ from srlhpc.comm.parameters import (
     parameter_layout,
 )
 from srlhpc.comm.process_group import join_trainers
+from srlhpc.data.epoch_draws import EpochDraws
+from srlhpc.data.recorded import read_episodes
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.plan.exploration import columns
 from srlhpc.plan.lag_limits import max_policy_lag, needs_grants, oldest_trained
-from srlhpc.plan.layouts import block_layout, policy_shapes, window_shape, windows_layout
+from srlhpc.plan.layouts import block_layout, policy_shapes, recorded_layout, window_shape, windows_layout
 from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.replay_sizes import draw_of, windows_ahead
 from srlhpc.plan.seeds import seed_of
@@ -37,6 +39,7 @@ from srlhpc.roles.training.checkpoint_part import Counters, checkpoint_part, loa
 from srlhpc.roles.training.copy_stream import PartCopy, copy_stream_to
 from srlhpc.roles.training.drawn_windows import DrawnWindows, Shard
 from srlhpc.roles.training.grants import LagLimiter
+from srlhpc.roles.training.recorded_batches import RecordedBatches
 from srlhpc.roles.training.staging import Staging
 from srlhpc.roles.training.trainer import Trainer, TrainerSettings
 
@@ -92,8 +95,7 @@ class Trainers:
         if self._restored is not None:
             counters = load_part(self._part(name), policy, algorithm)
         first = role.index == 0
-        make = self._drawn_windows if plan.replays(name) else self._block_queue
-        batches = make(role, counters, device)
+        batches = self._batch_source(role, counters, device)
         return Trainer(
             role.label,
             self._settings(name),
@@ -105,6 +107,33 @@ class Trainers:
             parts=self._part_sender(role, policy, algorithm) if first else None,
             part_copy=self._part_copy(policy, algorithm, device) if first else None,
             counters=counters,
+        )
+
+    def _batch_source(self, role: RolePlan, counters: Counters, device: torch.device) -> BatchSource:
+        name = role.policy or ""
+        if self._plan.spec.policies[name].episodes is not None:
+            return self._recorded_batches(role, counters, device)
+        make = self._drawn_windows if self._plan.replays(name) else self._block_queue
+        return make(role, counters, device)
+
+    def _recorded_batches(self, role: RolePlan, counters: Counters, device: torch.device) -> BatchSource:
+        plan, name = self._plan, role.policy or ""
+        spec, batch = plan.spec.policies[name].episodes, plan.spec.policies[name].batch
+        assert spec is not None
+        episodes = read_episodes(spec.files, spec.policy, name, plan.kind_of(name))
+        layout, stream = recorded_layout(plan, name), copy_stream_to(device)
+        first, second = (Staging(layout, 1, device, stream) for _ in range(2))
+        seed = seed_of(plan.spec.seed, "episodes", *map(ord, name))
+        return RecordedBatches(
+            episodes,
+            (first, second),
+            EpochDraws(episodes.num_rows, batch.fragment_steps, seed),
+            counters,
+            place=role.index,
+            trainers=len(plan.trainers(name)),
+            fragments=batch.fragments,
+            records=batch.burn_in_steps + batch.fragment_steps,
+            burn_in=batch.burn_in_steps,
         )
 
     def _block_queue(self, role: RolePlan, counters: Counters, device: torch.device) -> BatchSource:

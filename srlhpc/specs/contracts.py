@@ -137,9 +137,9 @@ class Needs:
     joint: bool = False
     """Whether the agents that the policy trains in an environment are learnt from together: what else is a column of
     one agent is one of them all, `[T, B, A, ...]` in batches."""
-    data: Literal["stream", "replay"] = "stream"
+    data: Literal["stream", "replay", "episodes"] = "stream"
     """How its batches come. stream: every record once, or `batch.uses` times. replay: drawn again and again, from what
-    `replay` of the policy keeps."""
+    `replay` of the policy keeps. episodes: from files that `episodes` of the policy names."""
     draw: Draw = field(default_factory=UniformDraw)
     """How windows of replay are drawn unless the job says so."""
     samples_per_insert: float = 8.0

@@ -19,6 +19,7 @@ from pydantic import (
 
 from srlhpc.errors import counted, did_you_mean
 from srlhpc.specs.batch import BatchSpec
+from srlhpc.specs.episodes import AbsolutePath, EpisodesSpec
 from srlhpc.specs.named_modules import NamedAlgorithm, NamedEnvironment, NamedNetwork
 from srlhpc.specs.replay import ReplaySpec
 from srlhpc.specs.spec import Spec, refusal
@@ -53,7 +54,7 @@ class PolicySpec(Spec):
     """The learning rule; `kind` names its module, the other keys are that module's settings."""
     batch: BatchSpec = BatchSpec(fragments=1)
     """What one update learns from; required where the policy is trained."""
-    weights_from: str | None = None
+    weights_from: AbsolutePath | None = None
     """Checkpoint file, or folder of a run whose newest checkpoint is meant: what acts begins with its parameters, which
     are copied into the new run. Network and normalisation must be equal there. A policy that nobody trains, such as an
     expert, plays with them throughout and needs no batch. null: initial values are drawn."""
@@ -62,6 +63,8 @@ class PolicySpec(Spec):
     replay: ReplaySpec | None = None
     """What is kept of the past and how it is drawn; required by learning rules that draw from replay, null with those
     that learn from fresh records."""
+    episodes: EpisodesSpec | None = None
+    """Files of episodes; required by learning rules that learn from them, null with those that act."""
     max_policy_lag: NonNegativeInt | Literal["auto"] | None = "auto"
     """Fragments start only when none of them need be more updates old than this when trained, and one that is older
     all the same is dropped. 0: data is never older than the parameters it trains, and actors wait during updates. auto:
@@ -79,6 +82,8 @@ class PolicySpec(Spec):
                 "set network.recurrent, or burn_in_steps to 0",
                 *("batch", "burn_in_steps"),
             )
+        if self.episodes:
+            self._check_episodes()
         if self.replay:
             self._check_replay(self.replay)
         elif self.batch.burn_in_steps >= self.batch.fragment_steps:
@@ -103,11 +108,21 @@ class PolicySpec(Spec):
         found: dict[str, Any] = handler(self)
         return found if "batch" in self.model_fields_set else {key: found[key] for key in found if key != "batch"}
 
+    def _check_episodes(self) -> None:
+        unused = {
+            "replay": self.replay is not None,
+            "max_policy_lag": self.max_policy_lag != "auto",
+            "batch.uses": self.batch.uses > 1,
+            "batch.chunk_steps": self.batch.chunk_steps is not None,
+        }
+        for key in (key for key, is_set in unused.items() if is_set):
+            raise refusal("is set beside episodes, which come from files, once an epoch; leave it out", *key.split("."))
+
     def _fill_fragment_steps(self) -> None:
-        """A window of replay has one record to train: without memory nothing is learnt of their order."""
-        if self.replay is None or "fragment_steps" in self.batch.model_fields_set:
+        """What is drawn has one record to train: without memory nothing is learnt of their order."""
+        if self.replay is None and self.episodes is None or "fragment_steps" in self.batch.model_fields_set:
             return
-        steps = self.replay.block_steps if self.network.state_arrays() else 1
+        steps = (self.replay or ReplaySpec()).block_steps if self.network.state_arrays() else 1
         # Nobody else has this model yet.
         self.__dict__["batch"] = self.batch.model_copy(update={"fragment_steps": steps})
 
@@ -194,8 +209,8 @@ Inference = Annotated[ServerInference | InlineInference | TrainerInference, Fiel
 class ActorsSpec(Spec):
     """Ranks that step environments."""
 
-    ranks: PositiveInt
-    """Actor ranks."""
+    ranks: NonNegativeInt
+    """Actor ranks; 0 where all that is learnt from are files of episodes."""
     ring: PositiveInt = 2
     """Groups of each actor: while one waits for its actions, another is stepped."""
     environments: PositiveInt = 8

@@ -8,9 +8,9 @@ from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
 
 
 class Settings(ImitationSettings):
-    """Maximum likelihood of the actions of recorded episodes, drawn from replay that files fill (`replay.files`)."""
+    """Maximum likelihood of the actions of recorded episodes (`episodes` of the policy)."""
 
     elsewhere = ELSEWHERE
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
-        return Needs(ACTOR_CRITIC, data="replay")
+        return Needs(ACTOR_CRITIC, data="episodes")

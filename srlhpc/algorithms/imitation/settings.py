@@ -13,7 +13,7 @@ ELSEWHERE = {
     **dict.fromkeys(("ent_weight", "ent_coef"), "entropy_coefficient"),
     "l2_weight": "weight_decay",
     "batch_size": "batch.fragments of the policy",
-    **dict.fromkeys(("epochs", "n_epochs"), "replay.samples_per_insert of the policy, or stop.updates"),
+    **dict.fromkeys(("epochs", "n_epochs"), "stop.updates, or stop.steps"),
 }
 
 

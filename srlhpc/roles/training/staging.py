@@ -7,7 +7,7 @@ B = K x E x A or K x N columns; where columns are joint B = K x E or K x N, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from types import EllipsisType
 from typing import Any
 
@@ -109,6 +109,11 @@ class Staging:
                 build_stacks(fields[name], own, stack, room[place])
         self.filled += 1
         self._send_if_full()
+
+    @property
+    def names(self) -> Set[str]:
+        """Its fields."""
+        return self._arrays.keys()
 
     def array(self, name: str) -> Array:
         """A field in host memory, until the batch is cleared."""
