@@ -71,6 +71,8 @@ def what_to_write_instead(name: str) -> str:
         return f"its newest version is '{newest}'"
     if game := re.fullmatch(r"MinAtar/(\w+)-v\d+", bare):
         return f"take environment: {{factory: minatar, game: {re.sub('(?<=[a-z])(?=[A-Z])', '_', game[1]).lower()}}}"
+    if task := re.fullmatch(r"dm_control/(\w+)-(\w+)-v\d+", bare):
+        return f"take environment: {{factory: dm_control, domain: {task[1]}, task: {task[2]}}}"
     home = next((home for home in HOMES if re.match(home.ids, bare)), None)
     if home and not _is_installed(home.module):
         return (

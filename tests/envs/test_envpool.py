@@ -144,6 +144,21 @@ def test_lost_life_ends_the_learners_episode_but_not_the_game() -> None:
     assert 5 * games <= ends <= 5 * (games + 2)
 
 
+def test_game_that_ends_in_the_idle_frames_after_a_lost_life_begins_a_stack() -> None:
+    environment = make("RoadRunner-v5", 8, episodic_life=True)
+    step, random, late = environment.reset(2), np.random.default_rng(0), 0
+    (kind,) = environment.spaces.kinds
+    while not late:
+        before = keep(step).kinds["agent"].observations["obs"]
+        step = environment.step({"agent": random.integers(kind.actions.mask_size, size=(8, 1))})
+        now = step.kinds["agent"]
+        shown, goes_on = now.observations["obs"], ~now.new_stacks
+        np.testing.assert_array_equal(shown[goes_on][:, :-1], before[goes_on][:, 1:])
+        late = sum(bool(now.first[episode.environment, 0]) for episode in step.episodes)
+    (begins,) = shown[now.new_stacks]
+    assert (begins == begins[-1:]).all()
+
+
 @pytest.mark.parametrize(
     ("name", "kwargs", "complaint"),
     [
