@@ -99,6 +99,33 @@ def raw_halfcheetah(num_environments: int) -> Stepper:
     return step
 
 
+def raw_envpool(name: str, actions: Callable[[int], np.ndarray]) -> Callable[[int], Stepper]:
+    """EnvPool's environments alone; `actions` gives a row of them for each number of environments."""
+
+    def case(num_environments: int) -> Stepper:
+        import envpool
+
+        pool = envpool.make_gymnasium(name, num_envs=num_environments, num_threads=1, seed=1)
+        pool.reset()
+        rows = [actions(num_environments) for _ in range(ROWS)]
+        return lambda t: pool.step(rows[t % ROWS])
+
+    return case
+
+
+def raw_cheetah_run(num_environments: int) -> Stepper:
+    from dm_control import suite
+
+    simulators = [suite.load("cheetah", "run") for _ in range(num_environments)]
+    actions = np.random.default_rng(0).uniform(-1, 1, (ROWS, num_environments, 6))
+
+    def step(t: int) -> None:
+        for simulator, action in zip(simulators, actions[t % ROWS], strict=True):
+            simulator.step(action)
+
+    return step
+
+
 def raw_simple_spread(num_environments: int) -> Stepper:
     simulators = [importlib.import_module("mpe2.simple_spread_v3").parallel_env() for _ in range(num_environments)]
     for simulator in simulators:
@@ -115,11 +142,33 @@ def raw_simple_spread(num_environments: int) -> Stepper:
     return step
 
 
+_RANDOM = np.random.default_rng(0)
 CASES: dict[str, tuple[Callable[[int], Stepper], dict[str, Any], int]] = {
     "CartPole": (raw_cartpole, {"factory": "gymnasium", "id": "CartPole-v1"}, 8),
     "Pong": (raw_pong, {"factory": "atari", "game": "pong"}, 4),
     "MinAtar Breakout": (raw_minatar, {"factory": "minatar", "game": "breakout"}, 8),
     "HalfCheetah": (raw_halfcheetah, {"factory": "mujoco", "task": "HalfCheetah-v5"}, 4),
+    "CartPole, EnvPool": (
+        raw_envpool("CartPole-v1", lambda number: _RANDOM.integers(2, size=number)),
+        {"factory": "envpool", "id": "CartPole-v1"},
+        8,
+    ),
+    "Pong, EnvPool": (
+        raw_envpool("Pong-v5", lambda number: _RANDOM.integers(6, size=number)),
+        {"factory": "envpool", "id": "Pong-v5"},
+        4,
+    ),
+    "HalfCheetah, EnvPool": (
+        raw_envpool("HalfCheetah-v5", lambda number: _RANDOM.uniform(-1, 1, (number, 6))),
+        {"factory": "envpool", "id": "HalfCheetah-v5"},
+        4,
+    ),
+    "cheetah/run, EnvPool": (
+        raw_envpool("CheetahRun-v1", lambda number: _RANDOM.uniform(-1, 1, (number, 6))),
+        {"factory": "envpool", "id": "CheetahRun-v1"},
+        4,
+    ),
+    "cheetah/run": (raw_cheetah_run, {"factory": "dm_control", "domain": "cheetah", "task": "run"}, 4),
     "simple_spread": (raw_simple_spread, {"factory": "pettingzoo", "env": "mpe2.simple_spread_v3"}, 4),
 }
 

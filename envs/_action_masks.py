@@ -25,7 +25,7 @@ def split_mask(space: Any, actions: ActionSpace, where: str) -> tuple[Any, bool]
     """
     from gymnasium import spaces
 
-    if not isinstance(space, spaces.Dict) or MASK not in space.spaces:
+    if not holds_mask(space):
         return space, False
     size = sum(math.prod(part.shape) for part in _leaves(space.spaces[MASK]))
     if isinstance(actions, Continuous) or size != actions.mask_size:
@@ -34,6 +34,13 @@ def split_mask(space: Any, actions: ActionSpace, where: str) -> tuple[Any, bool]
             f"({_wanted(actions)}); correct its size, or give it another name if it is an ordinary observation"
         )
     return spaces.Dict({name: part for name, part in space.spaces.items() if name != MASK}), True
+
+
+def holds_mask(space: Any) -> bool:
+    """Whether an observation space is a Dict with an action mask in it."""
+    from gymnasium import spaces
+
+    return isinstance(space, spaces.Dict) and MASK in space.spaces
 
 
 def _leaves(space: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A numpy random generator as an array, so that environments can be saved without pickle."""
+"""Random generators of numpy as arrays, so that environments can be saved without pickle."""
 
 from __future__ import annotations
 
@@ -27,3 +27,27 @@ def generator_from_state(words: NDArray[np.uint64]) -> np.random.Generator:
         "uinteger": spare,
     }
     return np.random.Generator(bits)
+
+
+def legacy_generator_words(random: np.random.RandomState) -> NDArray[np.uint32]:
+    """The state of a `RandomState` as words `[628]`: 624 of MT19937, the place in them, a spare normal number.
+
+    Those of the spare number are whether there is one, and its two halves.
+    """
+    state = random.get_state(legacy=False)
+    spare = np.array([state["gauss"]]).view(np.uint32)
+    return np.concatenate([state["state"]["key"], [state["state"]["pos"], state["has_gauss"]], spare]).astype(np.uint32)
+
+
+def load_legacy_generator(random: np.random.RandomState, words: NDArray[np.uint32]) -> None:
+    """Lets a `RandomState` go on where the saved one was; the last three words may be missing, where none is spare."""
+    key, (place, *spare) = words[:624].astype(np.uint32), words[624:].astype(np.uint32)
+    has_spare, number = (bool(spare[0]), np.array(spare[1:]).view(np.float64).item()) if spare else (False, 0.0)
+    random.set_state(
+        {
+            "bit_generator": "MT19937",
+            "state": {"key": key, "pos": int(place)},
+            "has_gauss": int(has_spare),
+            "gauss": number,
+        }
+    )

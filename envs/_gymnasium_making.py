@@ -98,12 +98,7 @@ class Recipe:
             raise UserError(f"environment.id: is '{self.name}'; it must be as CartPole-v1 or module:Name-v0")
         if "id" in self.kwargs:
             raise UserError(f"environment.kwargs.id: {OTHER_KEYWORDS['id']}")
-        steps = self.kwargs.get("max_episode_steps")
-        if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool) or (steps < 1 and steps != -1)):
-            raise UserError(
-                f"environment.kwargs.max_episode_steps: is {steps!r}; it must be a whole number of at least 1, -1 for "
-                "no limit, or null for the environment's own"
-            )
+        require_limit_of_steps(self.kwargs.get("max_episode_steps"))
         if (checks := self.kwargs.get("disable_env_checker")) not in (True, False, None):
             raise UserError(
                 f"environment.kwargs.disable_env_checker: is {checks!r}; it must be true, false, or null for the "
@@ -156,6 +151,15 @@ class Recipe:
             except (TypeError, ValueError, AssertionError) as error:
                 raise UserError(f"{place}: {path} does not fit here: {type(error).__name__}: {error}") from error
         return simulator
+
+
+def require_limit_of_steps(steps: Any) -> None:
+    """Raises UserError if an argument `max_episode_steps` is none."""
+    if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool) or (steps < 1 and steps != -1)):
+        raise UserError(
+            f"environment.kwargs.max_episode_steps: is {steps!r}; it must be a whole number of at least 1, -1 for "
+            "no limit, or null for the environment's own"
+        )
 
 
 def _find(path: str, place: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from envs._near_names import near_names
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ def what_to_write_instead(name: str) -> str:
         return f"its newest version is '{newest}'"
     if game := re.fullmatch(r"MinAtar/(\w+)-v\d+", bare):
         return f"take environment: {{factory: minatar, game: {re.sub('(?<=[a-z])(?=[A-Z])', '_', game[1]).lower()}}}"
+    if task := re.fullmatch(r"dm_control/(\w+)-(\w+)-v\d+", bare):
+        return f"take environment: {{factory: dm_control, domain: {task[1]}, task: {task[2]}}}"
     home = next((home for home in HOMES if re.match(home.ids, bare)), None)
     if home and not _is_installed(home.module):
         return (
@@ -109,10 +112,9 @@ def _newer_in(bare: str, modules: list[str]) -> str:
 def _near(module: str, bare: str) -> str:
     import gymnasium
 
-    by_lower = {other.lower(): other for other in gymnasium.registry if newest_version(other) is None}
-    near = difflib.get_close_matches(bare.lower(), by_lower, n=3, cutoff=0.7)
+    near = near_names(bare, (other for other in gymnasium.registry if newest_version(other) is None))
     if near:
-        return f"did you mean {' or '.join(repr(_written(module, by_lower[other])) for other in near)}?"
+        return f"did you mean {' or '.join(repr(_written(module, other)) for other in near)}?"
     after = f" after importing {module}" if module else ""
     return (
         f"it is not registered{after}; name the module whose import registers it before the id, as in "

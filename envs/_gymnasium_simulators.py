@@ -11,10 +11,13 @@ from envs._action_masks import MASK, unexpected_mask, write_mask
 from envs._gymnasium_actions import ActionCodec
 from envs._gymnasium_pictures import frames_per_second, picture
 from envs._gymnasium_spaces import ObservationKeys
-from envs._observation_checks import ArrayCheck, missing_part
+from envs._observation_checks import missing_part
 from envs._old_gym import of_step
 from envs._returned_values import SimulatorError, checked_info, column, one_flag, one_number
 from srlhpc.environment import Array, BoolArray, KindStep
+
+_ALL = (slice(None), 0)
+"""Index of all environments' only agent."""
 
 
 class Vectorised:
@@ -38,11 +41,7 @@ class Vectorised:
         )
         self._mask_in_observation = mask_in_observation
         self._space = batch_space(vector.single_observation_space, num_environments)
-        self._check: ArrayCheck | None = None
-        if observations.is_one_plain_array:
-            self._check = ArrayCheck(
-                self._space, "the observation of all environments", observations.specs["obs"].dtype
-            )
+        self._batch = observations.of_batch(self._space) if observations.are_plain else None
 
     def reset(self, seed: int, now: KindStep) -> None:
         observations, info = self._vector.reset(seed=seed)
@@ -61,19 +60,19 @@ class Vectorised:
 
     def _observe(self, raw: Any, info: Any, now: KindStep) -> None:
         info = checked_info(info)
-        each: Iterable[Any] = (None,) * self._num_environments
-        if self._check is not None:
-            now.observations["obs"][:, 0] = self._check(raw)
+        if self._batch is not None:
+            self._batch.write(raw, now.observations, _ALL)
             if now.action_masks is None and MASK not in info:
                 return
-        else:
+        each: Iterable[Any] = (None,) * self._num_environments
+        if self._batch is None or self._mask_in_observation:
             from gymnasium.vector.utils import iterate
 
             each = iterate(self._space, raw)
         waits = (now.terminated | now.truncated)[:, 0]
         for env, one in enumerate(each):
             try:
-                if self._check is None:
+                if self._batch is None:
                     self._observations.write(one, now.observations, (env, 0))
                 self._write_mask(env, one, info, now, acts=not waits[env])
             except SimulatorError as error:

@@ -46,6 +46,14 @@ class ObservationKey:
                 raise missing_part(raw, self.path[: depth + 1]) from None
         return self.encode(part)
 
+    def of_batch(self, space: Any, name: str) -> ObservationKey:
+        """The same of a batch of raw observations in `space`, whose arrays have one more axis in front."""
+        part = space
+        for step in self.path:
+            part = part.spaces[step]
+        what = f"observation '{name}'" if self.path else "the observation"
+        return replace(self, encode=ArrayCheck(part, f"{what} of all environments", self.spec.dtype))
+
 
 @dataclass(frozen=True)
 class ObservationKeys:
@@ -58,9 +66,13 @@ class ObservationKeys:
         return {name: key.spec for name, key in self.keys.items()}
 
     @property
-    def is_one_plain_array(self) -> bool:
-        """Whether a whole batch of raw observations can be assigned to the only array, `obs`."""
-        return "obs" in self.keys and self.keys["obs"].is_plain and not self.keys["obs"].path
+    def are_plain(self) -> bool:
+        """Whether a whole batch of raw observations can be assigned to the arrays."""
+        return all(key.is_plain for key in self.keys.values())
+
+    def of_batch(self, space: Any) -> ObservationKeys:
+        """The same keys where all are plain, of a batch of observations in `space`."""
+        return ObservationKeys({name: key.of_batch(space, name) for name, key in self.keys.items()})
 
     def write(self, raw: Any, arrays: Mapping[str, Array], index: Any) -> None:
         """Writes one raw observation to `arrays[key][index]`."""
@@ -187,7 +199,7 @@ def _image(space: Any, name: str) -> ObservationKey:
         return ObservationKey(ArraySpec((1, *space.shape), "uint8"), lambda raw: check(raw)[None])
     height, width, channels = space.shape
     if channels > height:
-        return ObservationKey(ArraySpec(space.shape, "uint8"), check)
+        return ObservationKey(ArraySpec(space.shape, "uint8"), check, is_plain=True)
     return ObservationKey(ArraySpec((channels, height, width), "uint8"), lambda raw: check(raw).transpose(2, 0, 1))
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from envs._generators import legacy_generator_words, load_legacy_generator
 from srlhpc.environment import Array
 
 
@@ -99,18 +100,16 @@ class Game:
         return {"last_action": self._last_action, "simulator": json.loads(json.dumps(shown, default=_plain))}
 
     def generator_words(self) -> Array:
-        """The generator as uint32 `[625]`: the words of MT19937 and the position in them."""
-        state = self._random.get_state(legacy=False)["state"]
-        return np.append(state["key"], state["pos"]).astype(np.uint32)
+        """The generator, as `legacy_generator_words` gives it."""
+        return legacy_generator_words(self._random)
 
     def load(self, state: dict[str, Any], generator_words: Array) -> None:
         """Goes on from what `state` and `generator_words` gave."""
         self._last_action = state["last_action"]
         for name, value in state["simulator"].items():
             setattr(self._simulator, name, _array(value) if isinstance(value, dict) else value)
-        words = {"key": generator_words[:-1].astype(np.uint32), "pos": int(generator_words[-1])}
         self._random = self._simulator.random = np.random.RandomState()
-        self._random.set_state({"bit_generator": "MT19937", "state": words, "has_gauss": 0, "gauss": 0.0})
+        load_legacy_generator(self._random, generator_words)
 
 
 def _plain(value: Any) -> Any:

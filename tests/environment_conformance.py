@@ -19,6 +19,9 @@ from srlhpc.import_path import load_module, missing_packages
 from srlhpc.roles.acting.stack_check import StackCheck
 from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, random_actions, spoil_invalid
 
+SIMULATORS = ["gymnasium", "ale_py", "mujoco", "dm_env", "dm_control", "envpool", "pettingzoo", "mpe2", "pygame"]
+"""Packages that are loaded where an environment is built, and nowhere else."""
+
 
 class ContractConformance:
     """The contract for any environment; subclasses say in `build` how to make it."""
@@ -251,11 +254,10 @@ class EnvironmentConformance(ContractConformance):
         assert static is None or static == environment.spaces
 
     def test_settings_load_neither_torch_nor_a_simulator(self) -> None:
-        heavy = ["torch", "gymnasium", "ale_py", "mujoco", "pettingzoo", "mpe2", "pygame"]
         script = (
             "import sys; from srlhpc.import_path import load_module; "
             f"settings = load_module({self.settings['factory']!r}, 'envs').Settings.model_validate({self.settings!r}); "
-            f"settings.spaces(); print([name for name in {heavy} if name in sys.modules])"
+            f"settings.spaces(); print([name for name in {['torch', *SIMULATORS]} if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "[]"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.environment_conformance import SIMULATORS
+
 ROOT = Path(__file__).parents[1]
 JOBS = sorted(path.relative_to(ROOT) for path in (ROOT / "jobs").glob("*.yaml"))
-SIMULATORS = ["gymnasium", "ale_py", "mujoco", "pettingzoo", "mpe2", "pygame"]
 WITHOUT_TORCH = [
     "srlhpc.environment",
     "srlhpc.import_path",

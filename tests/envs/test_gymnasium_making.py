@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from envs._gymnasium_environment import GymnasiumEnvironment
 from envs._gymnasium_simulators import Looped, Vectorised
-from envs.gymnasium import GymnasiumEnvironment, Settings, build
+from envs.gymnasium import Settings, build
 from srlhpc.environment import ArraySpec, Environment
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance

@@ -149,6 +149,11 @@ def test_minatar_name_is_answered_by_its_factory() -> None:
     assert "environment: {factory: minatar, game: space_invaders}" in answer("MinAtar/SpaceInvaders-v1")
 
 
+def test_task_of_the_control_suite_is_answered_by_our_own_adapter() -> None:
+    ours = "environment: {factory: dm_control, domain: cartpole, task: swingup_sparse}"
+    assert ours in answer("dm_control/cartpole-swingup_sparse-v0")
+
+
 def test_atari_name_is_answered_by_its_module_and_the_faster_factory() -> None:
     pytest.importorskip("ale_py")
     # In a process of its own: here, another test may have imported the module.
