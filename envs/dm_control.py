@@ -25,7 +25,7 @@ from srlhpc.specs.named_modules import EnvironmentSettings
 class Settings(EnvironmentSettings):
     """A task of the Control Suite."""
 
-    requires: ClassVar[dict[str, str]] = {"dm_control": "dm_control"}
+    requires: ClassVar[dict[str, str]] = {"dm_control": "dm-control"}
 
     domain: str
     """For example `cheetah`."""

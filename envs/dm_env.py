@@ -25,7 +25,7 @@ _REMEDY = "change the environment, or wrap it in one of yours"
 class Settings(EnvironmentSettings):
     """A `dm_env.Environment`."""
 
-    requires: ClassVar[dict[str, str]] = {"dm_env": "dm_env"}
+    requires: ClassVar[dict[str, str]] = {"dm_env": "dm-env"}
 
     env: str
     """Function or class that makes an environment, as `module:function`, for example `my_lab.arena:Arena`."""
