@@ -45,7 +45,7 @@ def bottleneck(shares: Mapping[str, Shares], inference: Inference) -> str | None
         waits = f"trainer waits {_percent(starved)} of its time for batches"
         return f"{waits}; {_slow_actors(actor, shares.get('policy_server', {}), inference)}"
     if blocked >= _MATTERS:
-        less = "lower replay.samples_per_insert" if shares.get("replay") else "train fewer epochs"
+        less = "lower replay.samples_per_insert" if shares.get("replay") else "work less on each batch"
         return (
             f"actors wait {_percent(blocked)} of their time for a free slot: the trainer is the limit: add a trainer, "
             f"or {less}"
