@@ -8,6 +8,7 @@ from srlhpc.algorithms import sac
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.environment import Continuous
 from srlhpc.policies import mlp
+from srlhpc.specs.actor_heads import SquashedGaussianHead
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.algorithms.collecting import Collector, context, finish
 from tests.algorithms.tiny_environments import Matching
@@ -17,7 +18,7 @@ def test_sac_matches_cues_by_transitions_of_the_past() -> None:
     torch.manual_seed(0)
     environment = Matching(Continuous(2), num_environments=32, scale=4.0)
     network = mlp.Settings.model_validate({"kind": "mlp", "hidden": [32, 32], "activation": "relu"})
-    actor = mlp.build_actor(network, environment.spaces.kinds[0], NormalizeSpec())
+    actor = mlp.build_actor(network, environment.spaces.kinds[0], NormalizeSpec(), SquashedGaussianHead())
     trained = mlp.build_critics(network, actor, NormalizeSpec())
     rates = {"actor_learning_rate": 3e-3, "critic_learning_rate": 1e-2, "temperature_learning_rate": 2e-2}
     algorithm = sac.build(sac.Settings.model_validate({"kind": "sac", "gamma": 0.5, **rates}), trained, context())

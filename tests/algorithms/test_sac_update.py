@@ -20,6 +20,7 @@ from srlhpc.environment import Discrete, Kind, MultiDiscrete
 from srlhpc.errors import UserError
 from srlhpc.policies import mlp
 from srlhpc.policies.contracts import ActorAndCritics
+from srlhpc.specs.actor_heads import SquashedGaussianHead
 from srlhpc.specs.batch import BatchSpec
 from srlhpc.specs.experiment import NormalizeSpec
 from tests.algorithms.collecting import OwnSum, SharedSum, changed, context, finish, finish_together, updated
@@ -34,7 +35,9 @@ def settings(**keys: Any) -> sac.Settings:
 def learner(using: Context | None = None, agents: Kind = WALKER, **keys: Any) -> tuple[ActorAndCritics, Sac]:
     torch.manual_seed(0)
     network = mlp.Settings.model_validate({"kind": "mlp", "hidden": [16, 16], "activation": "relu"})
-    trained = mlp.build_critics(network, mlp.build_actor(network, agents, NormalizeSpec()), NormalizeSpec())
+    trained = mlp.build_critics(
+        network, mlp.build_actor(network, agents, NormalizeSpec(), SquashedGaussianHead()), NormalizeSpec()
+    )
     using = using or context()
     algorithm = sac.build(settings(**keys), trained.to(using.device), using)
     assert isinstance(algorithm, Sac)

@@ -12,12 +12,15 @@ from pydantic import NonNegativeFloat, PositiveFloat, field_validator, model_val
 
 from srlhpc.environment import Continuous, FloatArray, Kind
 from srlhpc.errors import UserError
+from srlhpc.specs.actor_heads import SquashedGaussianHead
 from srlhpc.specs.batch import BatchSpec
-from srlhpc.specs.contracts import ACTOR_AND_CRITICS, LOG_STDS, Needs
+from srlhpc.specs.contracts import ACTOR_AND_CRITICS, Needs
 from srlhpc.specs.exploration import UniformStart
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
 from srlhpc.specs.schedule import Schedule, check_not_negative
 from srlhpc.specs.spec import refusal
+
+_HEAD = SquashedGaussianHead()
 
 
 class Settings(AlgorithmSettings):
@@ -79,7 +82,7 @@ class Settings(AlgorithmSettings):
                 f"{kind.actions.kind.replace('_', '-')} ones; set algorithm.kind to dqn (discrete) or ppo (any)"
             )
         # A batch of 256 every step (the paper's table 1).
-        return Needs(ACTOR_AND_CRITICS, gives_feedback=True, data="replay", samples_per_insert=256.0)
+        return Needs(ACTOR_AND_CRITICS, head=_HEAD, gives_feedback=True, data="replay", samples_per_insert=256.0)
 
     def form(self, kind: Kind) -> object:
         # What is trained of the temperature is in the state.
@@ -98,7 +101,7 @@ class Settings(AlgorithmSettings):
                 "happened before), or algorithm.kind to ppo",
                 *("network", "recurrent"),
             )
-        low, high = LOG_STDS
+        low, high = _HEAD.log_stds
         if not low < network.initial_log_std < high:
             raise refusal(
                 f"is {network.initial_log_std}; with sac it must lie between {low:g} and {high:g}",

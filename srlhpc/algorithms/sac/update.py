@@ -26,6 +26,7 @@ from srlhpc.algorithms.sac.temperature import Temperature
 from srlhpc.algorithms.target_network import TargetNetwork
 from srlhpc.environment import Continuous
 from srlhpc.policies.contracts import ActorAndCritics
+from srlhpc.rl.squashed_gaussian import SquashedGaussian
 from srlhpc.specs.schedule import value_at
 
 
@@ -72,7 +73,7 @@ class Numbers(NamedTuple):
 class Sac(Algorithm):
     """Soft actor-critic of an actor and critics; the critics, their targets and the temperature stay on trainers."""
 
-    def __init__(self, settings: Settings, trained: ActorAndCritics, context: Context) -> None:
+    def __init__(self, settings: Settings, trained: ActorAndCritics[SquashedGaussian], context: Context) -> None:
         self._settings, self._context = settings, context
         self._actor, self._critics = trained.actor, trained.critics
         self._actor_parameters = list(trained.actor.parameters())
