@@ -7,7 +7,6 @@ Collective call, the same on all trainers: gradients with what the metrics are m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Mapping
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update, check_finite, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.dqn.learned import learned
 from srlhpc.algorithms.dqn.settings import Settings
@@ -66,9 +65,7 @@ class Dqn(Algorithm):
         norm = gradients.norm()
         numbers = yield from to_host_list(torch.cat([means[:-1], norm.reshape(1)]))
         metrics = dict(zip((*_SUMS, "gradient_norm"), numbers, strict=True))
-        for name in ("loss", "gradient_norm"):
-            if not math.isfinite(metrics[name]):
-                raise DivergedError(f"the {name.replace('_', ' ')} is {metrics[name]}")
+        check_finite({name: metrics[name] for name in ("loss", "gradient_norm")})
         learning_rate = value_at(settings.learning_rate, batch.steps)
         optimizer.step(learning_rate, norm, settings.max_gradient_norm)
         if (batch.version + 1) % settings.target_every_updates == 0:
