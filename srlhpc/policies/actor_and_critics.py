@@ -102,9 +102,17 @@ class TorsoCritics(Critics):
         uniform(self)
 
     def forward(self, encoded: Encoded, actions: Tensor) -> Tensor:
-        vector = actions if encoded.vector is None else torch.cat([encoded.vector, actions], dim=1)
-        seen = encoded._replace(vector=vector)
+        seen = _together(encoded, actions)
         return torch.stack([head(torso(seen)) for torso, head in zip(self.torsos, self.heads, strict=True)])
+
+    def first(self, encoded: Encoded, actions: Tensor) -> Tensor:
+        value: Tensor = self.heads[0](self.torsos[0](_together(encoded, actions)))
+        return value
+
+
+def _together(encoded: Encoded, actions: Tensor) -> Encoded:
+    vector = actions if encoded.vector is None else torch.cat([encoded.vector, actions], dim=1)
+    return encoded._replace(vector=vector)
 
 
 def with_critics(actor: TorsoActor, torso_of: TorsoOf) -> ActorAndCritics[Any]:

@@ -146,6 +146,11 @@ class Critics(nn.Module, ABC):
             actions: float32 `[N, D]` in [-1, 1].
         """
 
+    def first(self, encoded: Any, actions: Tensor) -> Tensor:
+        """Q(s, a) of the first critic alone, float32 `[N]`; args as in `forward`."""
+        values: Tensor = self(encoded, actions)
+        return values[0]
+
 
 class ActorAndCritics(nn.Module, Generic[_Distribution]):
     """Contract `actor_and_critics`: what is trained; the actor alone acts and travels.

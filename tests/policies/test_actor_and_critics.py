@@ -104,6 +104,7 @@ def test_each_critic_values_observations_and_actions_by_parameters_of_its_own(na
     values = module.critics(encoded, actions)
     assert (values.shape, values.dtype) == ((2, ROWS), torch.float32)
     assert not torch.equal(values[0], values[1])
+    assert torch.equal(module.critics.first(encoded, actions), values[0])
     values[0].sum().backward()
     assert actions.grad is not None
     assert (actions.grad != 0).any()
