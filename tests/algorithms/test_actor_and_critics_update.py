@@ -8,14 +8,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from pydantic import ValidationError
 
 from srlhpc.algorithms.algorithm import DivergedError
 from srlhpc.algorithms.transitions import standard_normal
-from srlhpc.environment import Discrete, MultiDiscrete
-from srlhpc.errors import UserError
-from srlhpc.policies import mlp
-from srlhpc.specs.batch import BatchSpec
 from tests.algorithms.actor_and_critics import (
     MOVING,
     RULES,
@@ -27,7 +22,6 @@ from tests.algorithms.actor_and_critics import (
     flat,
     learner,
     same,
-    settings,
     share_noise,
     use_noise,
 )
@@ -260,32 +254,3 @@ def test_bfloat16_keeps_parameters_and_losses_float32(rule: Rule) -> None:
 def test_update_yields_between_its_parts(rule: Rule) -> None:
     _, algorithm = learner(rule, context(0, OwnSum()))
     assert sum(1 for _ in algorithm.update(windows())) >= 1
-
-
-@MOVING
-@pytest.mark.parametrize("actions", [Discrete(3), MultiDiscrete((2, 3))], ids=["discrete", "multi-discrete"])
-def test_discrete_actions_are_refused(rule: Rule, actions: Discrete | MultiDiscrete) -> None:
-    message = "trains continuous actions, but agents of kind 'walkers' take .*discrete ones; set algorithm.kind to dqn"
-    with pytest.raises(UserError, match=f"algorithm {rule['kind']} {message}"):
-        settings(rule).needs(kind(actions=actions))
-
-
-@MOVING
-def test_memory_is_refused(rule: Rule) -> None:
-    network = mlp.Settings.model_validate({"kind": "mlp", "recurrent": {"kind": "lstm"}})
-    with pytest.raises(ValidationError, match=f"{rule['kind']} trains networks without memory; set it to null"):
-        settings(rule).check(BatchSpec(fragments=4), network)
-
-
-@MOVING
-@pytest.mark.parametrize("key", ["actor_learning_rate", "critic_learning_rate"])
-def test_negative_learning_rates_are_refused(rule: Rule, key: str) -> None:
-    with pytest.raises(ValidationError, match="must not be negative"):
-        settings(rule, **{key: {"start": 1.0, "end": -1.0, "steps": 5}})
-
-
-@MOVING
-@pytest.mark.parametrize(("word", "ours"), [("tau", "polyak"), ("buffer_size", "replay.capacity"), ("lr", "actor_")])
-def test_words_of_other_libraries_are_answered(rule: Rule, word: str, ours: str) -> None:
-    with pytest.raises(ValidationError, match=f"unknown key; here it is {ours}"):
-        settings(rule, **{word: 1})

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from srlhpc.algorithms.td3.loss import actor_loss
-from srlhpc.policies import mlp
 from srlhpc.rl.deterministic import Deterministic
 from srlhpc.rl.td import one_step
-from srlhpc.specs.batch import BatchSpec
-from tests.algorithms.actor_and_critics import CRITICS_ALONE, TD3, everything, flat, learner, settings
+from tests.algorithms.actor_and_critics import CRITICS_ALONE, TD3, everything, flat, learner
 from tests.algorithms.collecting import SharedSum, context, finish, finish_together, updated
 from tests.algorithms.transitions import windows
 
@@ -97,40 +94,3 @@ def test_message_is_longer_by_the_actor_in_updates_that_move_it() -> None:
     assert reducer.sizes[:2] == reducer.sizes[2:]
     # and its loss
     assert reducer.sizes[1] - reducer.sizes[0] == len(flat(pairs[0][0].actor)) + 1
-
-
-def test_defaults_are_those_of_the_paper_or_cleanrl() -> None:
-    assert settings(DELAYED).model_dump() == {
-        "kind": "td3",
-        "actor_learning_rate": 3e-4,
-        "critic_learning_rate": 3e-4,
-        "gamma": 0.99,
-        "polyak": 0.005,
-        "actor_every_updates": 2,
-        "critic_targets_every_update": False,
-        "target_noise": 0.2,
-        "target_noise_clip": 0.5,
-        "max_gradient_norm": None,
-        "adam_epsilon": 1e-8,
-        "exploration": {"kind": "gaussian_noise", "std": 0.1, "uniform_steps": 25_000, "evaluation": 0.0},
-    }
-
-
-@pytest.mark.parametrize(
-    ("word", "ours"),
-    [
-        ("policy_delay", "actor_every_updates"),
-        ("policy_noise", "target_noise"),
-        ("noise_clip", "target_noise_clip"),
-        ("exploration_noise", "exploration: {std: ...}"),
-    ],
-)
-def test_words_of_other_libraries_are_answered(word: str, ours: str) -> None:
-    with pytest.raises(ValidationError, match=f"unknown key; here it is {ours}"):
-        settings(DELAYED, **{word: 1})
-
-
-def test_standard_deviation_of_the_network_is_refused() -> None:
-    network = mlp.Settings.model_validate({"kind": "mlp", "initial_log_std": -1.0})
-    with pytest.raises(ValidationError, match="td3 trains an actor without a standard deviation; leave it out"):
-        settings(DELAYED).check(BatchSpec(fragments=4), network)
