@@ -43,10 +43,10 @@ def ours() -> Callable[[int], None]:
     torch.set_num_threads(1)
     kind = Kind("agents", ("agent",), {"obs": ArraySpec((OBSERVED,), "float32")}, Continuous(ACTIONS))
     network = mlp.Settings.model_validate({"kind": "mlp", "hidden": [HIDDEN, HIDDEN], "activation": "relu"})
-    trained = mlp.build_critics(network, mlp.build_actor(network, kind, NormalizeSpec()), NormalizeSpec())
-    rule = sac.build(
-        sac.Settings.model_validate({"kind": "sac"}), trained, Context(Alone(), torch.device("cpu"), None, 0)
-    )
+    settings = sac.Settings.model_validate({"kind": "sac"})
+    actor = mlp.build_actor(network, kind, NormalizeSpec(), settings.needs(kind).head)
+    trained = mlp.build_critics(network, actor, NormalizeSpec())
+    rule = sac.build(settings, trained, Context(Alone(), torch.device("cpu"), None, 0))
     nothing = torch.zeros(1, BATCH, dtype=torch.bool)
     fields = {
         "obs.obs": torch.randn(2, BATCH, OBSERVED),

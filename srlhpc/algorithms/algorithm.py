@@ -5,6 +5,7 @@ Letters: T records of a fragment (burn-in included), B columns (fragments) of a 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -191,6 +192,17 @@ class DivergedError(KnownError, RuntimeError):
     """The loss or a gradient is not a number; the parameters are those before the update."""
 
     kind = "diverged"
+
+
+def check_finite(numbers: Mapping[str, float]) -> None:
+    """Looks at losses and norms of gradients by name, before a step is made with them.
+
+    Raises:
+        DivergedError: the first that is not finite, by its name.
+    """
+    for name, number in numbers.items():
+        if not math.isfinite(number):
+            raise DivergedError(f"the {name.replace('_', ' ')} is {number}")
 
 
 class Algorithm(ABC):

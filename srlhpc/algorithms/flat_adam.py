@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
+from srlhpc.algorithms.named_tensors import put_back
+
 
 class Snapshot(NamedTuple):
     """Parameters and optimiser state at one moment."""
@@ -93,20 +95,13 @@ class FlatAdam:
             "adam.exp_avg_sq": self._second_moment,
         }
 
-    @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Copies what `state` gave into the optimiser.
 
         Raises:
             ValueError: names or shapes differ.
         """
-        own = self.state()
-        found = {name: tuple(tensor.shape) for name, tensor in state.items()}
-        expected = {name: tuple(tensor.shape) for name, tensor in own.items()}
-        if found != expected:
-            raise ValueError(f"optimiser state has {found}, expected {expected}")
-        for name, tensor in own.items():
-            tensor.copy_(state[name])
+        put_back(self.state(), state, "optimiser state")
 
     def snapshot(self) -> Snapshot:
         """A copy of parameters and state."""

@@ -7,46 +7,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from srlhpc.environment import Continuous, Kind
-from srlhpc.policies.contracts import ActorAndCritics, Critics, SquashedActor
-from srlhpc.policies.layers.heads import Float32Linear, ValueHead
-from srlhpc.policies.layers.initialization import orthogonal, uniform
+from srlhpc.policies.contracts import ActorAndCritics, ContinuousActor, Critics
+from srlhpc.policies.layers.actor_heads import actor_layer
+from srlhpc.policies.layers.heads import ValueHead
+from srlhpc.policies.layers.initialization import uniform
 from srlhpc.policies.layers.observations import Encoded, ObservationEncoder
 from srlhpc.policies.layers.torsos import Torso
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, State
-from srlhpc.rl.squashed_gaussian import SquashedGaussian, unsquashed_log_std
-from srlhpc.specs.contracts import LOG_STDS
+from srlhpc.specs.actor_heads import ActorHead
 
-_POLICY_GAIN = 0.01
 _CRITICS = 2
 
 TorsoOf = Callable[[int], Torso]
 """Makes a torso for vectors of so many numbers, beside the images if there are any."""
 
 
-class TorsoActor(SquashedActor):
-    """A torso, then means and standard deviations of a squashed Gaussian.
+class TorsoActor(ContinuousActor[Any]):
+    """A torso, then the head that the rule wants.
 
     Args:
         kind: the agents it serves; their actions are continuous.
         encoder: from raw observations to the torso's input.
         torso_of: makes the torso.
-        initial_log_std: logarithm of the standard deviation to start with, inside of `LOG_STDS`.
+        head: what the rule wants the head to look like.
+        initial_log_std: logarithm of the standard deviation to start with, if the head has one.
     """
 
-    def __init__(self, kind: Kind, encoder: ObservationEncoder, torso_of: TorsoOf, initial_log_std: float) -> None:
+    def __init__(
+        self, kind: Kind, encoder: ObservationEncoder, torso_of: TorsoOf, head: ActorHead, initial_log_std: float
+    ) -> None:
         super().__init__()
         assert isinstance(kind.actions, Continuous)
         self.kind = kind
         self.encoder = encoder
         self.torso = uniform(torso_of(encoder.vector_size))
-        self.head = orthogonal(Float32Linear(self.torso.features, 2 * kind.actions.size), _POLICY_GAIN)
-        with torch.no_grad():
-            self.head.bias[kind.actions.size :] = unsquashed_log_std(initial_log_std, LOG_STDS)
+        self.head = actor_layer(self.torso.features, kind.actions.size, head, initial_log_std)
 
     def initial_state(self, rows: int) -> dict[str, Tensor]:  # noqa: ARG002
         return {}
@@ -55,9 +56,8 @@ class TorsoActor(SquashedActor):
         encoded: Encoded = self.encoder(observations)
         return encoded
 
-    def distribution(self, encoded: Encoded) -> SquashedGaussian:
-        means, raw = self.head(self.torso(encoded)).chunk(2, dim=-1)
-        return SquashedGaussian(means, raw, LOG_STDS)
+    def distribution(self, encoded: Encoded) -> Any:
+        return self.head.distribution(self.torso(encoded))
 
     @torch.no_grad()
     def act(
@@ -71,20 +71,16 @@ class TorsoActor(SquashedActor):
         exploration: Exploration = NO_EXPLORATION,
     ) -> Acted:
         distribution = self.distribution(self.encode(observations))
-        noise = torch.zeros_like(distribution.means)
         if generator is None:
-            return Acted(*distribution.draw(noise), {}, {})
-        noise.normal_(generator=generator)
-        if "noise" in exploration:
-            noise *= exploration["noise"].unsqueeze(-1)
-        drawn = distribution.draw(noise)
+            return Acted(*self.head.mode(distribution), {}, {})
+        drawn = self.head.draw(distribution, generator, exploration)
         if "uniform" not in exploration:
             return Acted(*drawn, {}, {})
-        anything = torch.empty_like(noise).uniform_(-1.0, 1.0, generator=generator)
+        anything = torch.empty_like(drawn.actions).uniform_(-1.0, 1.0, generator=generator)
         uniform = exploration["uniform"].bool()
         actions = torch.where(uniform.unsqueeze(-1), anything, drawn.actions)
         # The density of the uniform distribution on [-1, 1]^D is 2^-D.
-        log_probs = drawn.log_probs.masked_fill(uniform, -math.log(2.0) * noise.shape[-1])
+        log_probs = drawn.log_probs.masked_fill(uniform, -math.log(2.0) * anything.shape[-1])
         return Acted(actions, log_probs, {}, {})
 
 
@@ -106,11 +102,19 @@ class TorsoCritics(Critics):
         uniform(self)
 
     def forward(self, encoded: Encoded, actions: Tensor) -> Tensor:
-        vector = actions if encoded.vector is None else torch.cat([encoded.vector, actions], dim=1)
-        seen = encoded._replace(vector=vector)
+        seen = _together(encoded, actions)
         return torch.stack([head(torso(seen)) for torso, head in zip(self.torsos, self.heads, strict=True)])
 
+    def first(self, encoded: Encoded, actions: Tensor) -> Tensor:
+        value: Tensor = self.heads[0](self.torsos[0](_together(encoded, actions)))
+        return value
 
-def with_critics(actor: TorsoActor, torso_of: TorsoOf) -> ActorAndCritics:
+
+def _together(encoded: Encoded, actions: Tensor) -> Encoded:
+    vector = actions if encoded.vector is None else torch.cat([encoded.vector, actions], dim=1)
+    return encoded._replace(vector=vector)
+
+
+def with_critics(actor: TorsoActor, torso_of: TorsoOf) -> ActorAndCritics[Any]:
     """What trainers build around an actor."""
     return ActorAndCritics(actor, TorsoCritics(actor, torso_of))

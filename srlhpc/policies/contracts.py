@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from srlhpc.policies.policy import Policy, State
 from srlhpc.rl.distributions import Distribution
-from srlhpc.rl.squashed_gaussian import SquashedGaussian
+
+_Distribution = TypeVar("_Distribution")
+"""What the head of an actor says of its actions; it follows from the rule's `Needs.head`."""
 
 
 class Evaluated(NamedTuple):
@@ -116,16 +118,20 @@ class ActorCriticPolicy(Policy):
         """Takes the records that `sums` stand for into the running statistics."""
 
 
-class SquashedActor(Policy):
-    """What acts in the contract `actor_and_critics`; without memory."""
+class ContinuousActor(Policy, Generic[_Distribution]):
+    """What acts in the contract `actor_and_critics`; without memory.
+
+    What it says of its actions is a `srlhpc.rl.squashed_gaussian.SquashedGaussian` with a `SquashedGaussianHead`, a
+    `srlhpc.rl.deterministic.Deterministic` with a `DeterministicHead`.
+    """
 
     @abstractmethod
     def encode(self, observations: Mapping[str, Tensor]) -> Any:
         """What actor and critics take, all leading axes of the raw observations as one; it has no gradient."""
 
     @abstractmethod
-    def distribution(self, encoded: Any) -> SquashedGaussian:
-        """Distribution over actions in [-1, 1], batch shape `[N]`, with gradients."""
+    def distribution(self, encoded: Any) -> _Distribution:
+        """What is said of actions in [-1, 1], batch shape `[N]`, with gradients."""
 
 
 class Critics(nn.Module, ABC):
@@ -140,8 +146,13 @@ class Critics(nn.Module, ABC):
             actions: float32 `[N, D]` in [-1, 1].
         """
 
+    def first(self, encoded: Any, actions: Tensor) -> Tensor:
+        """Q(s, a) of the first critic alone, float32 `[N]`; args as in `forward`."""
+        values: Tensor = self(encoded, actions)
+        return values[0]
 
-class ActorAndCritics(nn.Module):
+
+class ActorAndCritics(nn.Module, Generic[_Distribution]):
     """Contract `actor_and_critics`: what is trained; the actor alone acts and travels.
 
     Args:
@@ -149,7 +160,7 @@ class ActorAndCritics(nn.Module):
         critics: they hold no parameter of the actor.
     """
 
-    def __init__(self, actor: SquashedActor, critics: Critics) -> None:
+    def __init__(self, actor: ContinuousActor[_Distribution], critics: Critics) -> None:
         super().__init__()
         self.actor, self.critics = actor, critics
 

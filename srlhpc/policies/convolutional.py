@@ -13,6 +13,7 @@ from srlhpc.policies.layers.observations import ObservationEncoder
 from srlhpc.policies.layers.recurrent import memory_of
 from srlhpc.policies.layers.torsos import CnnTorso
 from srlhpc.specs.action_values import ActionValueHead
+from srlhpc.specs.actor_heads import ActorHead
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
@@ -57,10 +58,11 @@ def build_convolutional_actor(
     layers: Sequence[Convolution],
     features: int,
     settings: NetworkSettings,
+    head: ActorHead,
 ) -> TorsoActor:
     """What acts in the contract `actor_and_critics`; the images were checked by `check_images`."""
     encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize)
-    return TorsoActor(kind, encoder, torso_of(kind, encoder, layers, features), settings.initial_log_std)
+    return TorsoActor(kind, encoder, torso_of(kind, encoder, layers, features), head, settings.initial_log_std)
 
 
 def torso_of(kind: Kind, encoder: ObservationEncoder, layers: Sequence[Convolution], features: int) -> TorsoOf:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import PositiveInt
 
 from srlhpc.environment import Kind
 from srlhpc.policies.layers.images import Convolution, check_images
 from srlhpc.specs.action_values import ActionValueHead
+from srlhpc.specs.actor_heads import ActorHead
 from srlhpc.specs.contracts import Offer, action_values, actor_and_critics
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
@@ -46,15 +47,15 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCrit
     return build_convolutional(kind, normalize, LAYERS, settings.features, settings)
 
 
-def build_actor(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> TorsoActor:
+def build_actor(settings: Settings, kind: Kind, normalize: NormalizeSpec, head: ActorHead) -> TorsoActor:
     """What acts in the contract `actor_and_critics`, initialised from torch's default generator."""
     from srlhpc.policies.convolutional import build_convolutional_actor
 
     settings.check(kind)
-    return build_convolutional_actor(kind, normalize, LAYERS, settings.features, settings)
+    return build_convolutional_actor(kind, normalize, LAYERS, settings.features, settings, head)
 
 
-def build_critics(settings: Settings, actor: TorsoActor, normalize: NormalizeSpec) -> ActorAndCritics:  # noqa: ARG001
+def build_critics(settings: Settings, actor: TorsoActor, normalize: NormalizeSpec) -> ActorAndCritics[Any]:  # noqa: ARG001
     """What is trained in the contract `actor_and_critics`."""
     from srlhpc.policies.actor_and_critics import with_critics
     from srlhpc.policies.convolutional import torso_of

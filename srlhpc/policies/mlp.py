@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import PositiveInt, model_validator
 
 from srlhpc.environment import Kind
 from srlhpc.specs.action_values import ActionValueHead
+from srlhpc.specs.actor_heads import ActorHead
 from srlhpc.specs.contracts import Offer, action_values, actor_and_critics
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
@@ -72,16 +73,16 @@ def build(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> ActorCrit
     )
 
 
-def build_actor(settings: Settings, kind: Kind, normalize: NormalizeSpec) -> TorsoActor:
+def build_actor(settings: Settings, kind: Kind, normalize: NormalizeSpec, head: ActorHead) -> TorsoActor:
     """What acts in the contract `actor_and_critics`, initialised from torch's default generator."""
     from srlhpc.policies.actor_and_critics import TorsoActor
     from srlhpc.policies.layers.observations import ObservationEncoder
 
     encoder = ObservationEncoder(kind.observations, images=False, normalize=normalize)
-    return TorsoActor(kind, encoder, _torso_of(settings), settings.initial_log_std)
+    return TorsoActor(kind, encoder, _torso_of(settings), head, settings.initial_log_std)
 
 
-def build_critics(settings: Settings, actor: TorsoActor, normalize: NormalizeSpec) -> ActorAndCritics:  # noqa: ARG001
+def build_critics(settings: Settings, actor: TorsoActor, normalize: NormalizeSpec) -> ActorAndCritics[Any]:  # noqa: ARG001
     """What is trained in the contract `actor_and_critics`."""
     from srlhpc.policies.actor_and_critics import with_critics
 

@@ -1,4 +1,4 @@
-"""Targets of n steps, and what an error of them is worth as a priority.
+"""Targets of one step and of n, and what an error of them is worth as a priority.
 
 Letters: R records of a window, B columns. Arrays are time-major; `rewards[t]` follows the action at t.
 
@@ -66,6 +66,22 @@ def n_step(rewards: _A, terminated: _A, stops: _A, *, gamma: float, n: int) -> N
         discounts[early] += (last & ~terminated[later]) * gamma ** (k + 1)
         going[early] &= ~last
     return NStep(sums, discounts, lengths)
+
+
+def one_step(rewards: _A, terminated: _A, values: _A, *, gamma: float) -> _A:
+    """Targets of one reward: r + gamma (1 - terminated) V(s') (Sutton 1988).
+
+    A truncated record, and the last that is stored, bootstrap like any other: s' is their real successor. Targets of
+    invalid records mean nothing.
+
+    Args:
+        rewards: float `[...]`.
+        terminated: bool `[...]`; no value follows.
+        values: V(s'), float `[...]`.
+        gamma: discount of one step.
+    """
+    targets: _A = rewards + (gamma * ~terminated) * values
+    return targets
 
 
 def priorities(errors: _A, valid: _A, *, max_share: float) -> _A:

@@ -28,11 +28,8 @@ ACTION_VALUES = "action_values"
 its exploration any. `Needs.head` is a `srlhpc.specs.action_values.ActionValueHead`."""
 
 ACTOR_AND_CRITICS = "actor_and_critics"
-"""A squashed Gaussian over continuous actions, and critics of observations and actions that only trainers have; without
-memory."""
-
-LOG_STDS = (-5.0, 2.0)
-"""Least and greatest logarithm of the standard deviation of the contract `actor_and_critics`, before squashing."""
+"""An actor of continuous actions, and critics of observations and actions that only trainers have; without memory.
+`Needs.head` is a `srlhpc.specs.actor_heads.ActorHead`."""
 
 Holder = Literal["agent", "environment", "group"]
 """What has a value of its own in every record."""
@@ -79,7 +76,7 @@ def actor_and_critics(kind: Kind, *, has_memory: bool) -> dict[str, Offer]:
     """
     if has_memory or not isinstance(kind.actions, Continuous):
         return {}
-    return {ACTOR_AND_CRITICS: Offer(build="build_actor", build_trained="build_critics")}
+    return {ACTOR_AND_CRITICS: Offer(build="build_actor", build_trained="build_critics", takes_head=True)}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
 
 from srlhpc.environment import FloatArray
-from srlhpc.specs.schedule import LinearSchedule, Schedule, value_at
+from srlhpc.specs.schedule import LinearSchedule, Schedule, check_not_negative, value_at
 from srlhpc.specs.spec import Spec
 
 Probability = Annotated[float, Ge(0.0), Le(1.0)]
@@ -81,6 +81,40 @@ class UniformStart(Spec):
     def in_evaluation(self) -> dict[str, float]:
         """The same numbers for whoever acts without being trained."""
         return {"uniform": 0.0, "noise": self.evaluation}
+
+
+class GaussianNoise(Spec):
+    """Every column draws actions uniformly from [-1, 1] at first, later takes the policy's with noise, clipped there.
+
+    The noise is Gaussian, and drawn anew for each action.
+    """
+
+    elsewhere = {"steps": "uniform_steps"}
+
+    kind: Literal["gaussian_noise"] = "gaussian_noise"
+    std: Schedule = 0.1
+    """Standard deviation of the noise. Default: Fujimoto et al. 2018 (arXiv:1802.09477, section 6.1)."""
+    uniform_steps: NonNegativeInt = 25_000
+    """Trained steps of the policy from which on its actions are taken; 0: from the start. Nothing is trained before
+    `replay.start_steps`, so uniform actions last until then at least. Default: CleanRL's (`learning_starts`)."""
+    evaluation: NonNegativeFloat = 0.0
+    """Standard deviation for whoever acts without being trained."""
+
+    _check_not_negative = field_validator("std")(check_not_negative)
+
+    def numbers(self, columns: NDArray[np.int64], total: int, steps: int) -> dict[str, FloatArray]:  # noqa: ARG002
+        """What `in_evaluation` names for each column, float32 `[len(columns)]`; args as in `AlgorithmSettings.explore`.
+
+        `uniform` is 1 where actions are drawn uniformly, `std` the standard deviation of the noise elsewhere.
+        """
+        return {
+            "uniform": np.full(len(columns), steps < self.uniform_steps, np.float32),
+            "std": np.full(len(columns), value_at(self.std, steps), np.float32),
+        }
+
+    def in_evaluation(self) -> dict[str, float]:
+        """The same numbers for whoever acts without being trained."""
+        return {"uniform": 0.0, "std": self.evaluation}
 
 
 RandomActions = Annotated[Epsilon | Ladder, Field(discriminator="kind")]

@@ -344,9 +344,9 @@ def test_resumed_learner_does_what_an_undisturbed_one_does(head: dict[str, Any])
 def test_state_without_a_target_or_of_another_size_is_refused() -> None:
     _, algorithm = learner(**PLAIN)
     state = dict(algorithm.state())
-    with pytest.raises(ValueError, match="has no target"):
+    with pytest.raises(ValueError, match="state of the rule has"):
         algorithm.load_state({name: tensor for name, tensor in state.items() if name != "target"})
-    with pytest.raises(ValueError, match="target has"):
+    with pytest.raises(ValueError, match="state of the rule has"):
         algorithm.load_state({**state, "target": torch.zeros(3)})
 
 

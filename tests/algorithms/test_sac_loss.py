@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from srlhpc.algorithms.sac.loss import actor_loss, critic_errors, critic_loss, soft_targets, temperature_gradient
+from srlhpc.algorithms.sac.loss import actor_loss, soft_values, temperature_gradient
 from srlhpc.rl.squashed_gaussian import SquashedGaussian, unsquashed_log_std
+from srlhpc.rl.td import one_step
 
 ALPHA = torch.tensor([0.2])
 
@@ -17,7 +18,8 @@ def test_targets_are_the_numbers_worked_out_by_hand() -> None:
     log_probs = drawn.log_probs.expand(3)
     values = torch.tensor([[3.0, 3.0, 2.5], [2.5, 2.5, 3.0]])
     terminated = torch.tensor([False, True, False])
-    targets = soft_targets(torch.ones(3), terminated, values, log_probs, gamma=0.99, temperature=ALPHA)
+    soft = soft_values(values, log_probs, temperature=ALPHA)
+    targets = one_step(torch.ones(3), terminated, soft, gamma=0.99)
     assert targets.tolist() == pytest.approx([3.3725642, 1.0, 3.3725642], abs=1e-6)
 
 
@@ -34,17 +36,6 @@ def test_temperature_gradient_is_that_of_its_loss() -> None:
     assert logarithm.grad.item() == pytest.approx(expected)
 
 
-def test_critic_loss_is_half_the_weighted_squared_error_of_both() -> None:
-    values = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-    errors = critic_errors(values, torch.tensor([2.0, 2.0]), torch.tensor([True, True]))
-    assert critic_loss(errors, None).item() == pytest.approx(0.5 * (1 + 1 + 4))
-    loss = critic_loss(errors, torch.tensor([1.0, 0.25]))
-    assert loss.item() == pytest.approx(0.5 * (1 + 1 + 0.25 * 4))
-    loss.backward()
-    assert values.grad is not None
-    assert values.grad.tolist() == [[-1.0, 0.0], [1.0, 0.5]]
-
-
 def test_actor_loss_weighs_entropy_against_the_lesser_value() -> None:
     log_probs = torch.tensor([0.5, -1.0], requires_grad=True)
     values = torch.tensor([[1.0, 2.0], [3.0, -4.0]], requires_grad=True)
@@ -57,13 +48,12 @@ def test_actor_loss_weighs_entropy_against_the_lesser_value() -> None:
     assert values.grad.tolist() == [[-1.0, 0.0], [0.0, -1.0]]
 
 
-def test_invalid_records_reach_neither_sums_nor_gradients() -> None:
+def test_invalid_records_reach_neither_the_actors_loss_nor_its_gradients() -> None:
     valid = torch.tensor([True, False])
     values = torch.tensor([[1.0, float("nan")], [2.0, float("inf")]], requires_grad=True)
     log_probs = torch.tensor([0.5, float("nan")], requires_grad=True)
-    errors = critic_errors(values, torch.tensor([0.0, float("nan")]), valid)
-    loss = critic_loss(errors, torch.ones(2)) + actor_loss(log_probs, values, valid, temperature=ALPHA)
-    assert loss.item() == pytest.approx(0.5 * (1 + 4) + 0.1 - 1.0)
+    loss = actor_loss(log_probs, values, valid, temperature=ALPHA)
+    assert loss.item() == pytest.approx(0.1 - 1.0)
     loss.backward()
     assert values.grad is not None
     assert values.grad[:, 1].tolist() == [0.0, 0.0]

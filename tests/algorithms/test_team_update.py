@@ -272,7 +272,7 @@ def test_resumed_learner_does_what_an_undisturbed_one_does(rule: str) -> None:
 def test_state_of_another_mixer_is_refused() -> None:
     _, algorithm = learner("qmix")
     other = learner("qmix", mixer={"embedding": 8})[1]
-    with pytest.raises(ValueError, match=r"^target has \[\d+\], expected \[\d+\]$"):
+    with pytest.raises(ValueError, match="^state of the rule has .*, expected "):
         algorithm.load_state(other.state())
     rule = settings("qmix")
     assert rule.form(TEAM) != settings("qmix", mixer={"embedding": 8}).form(TEAM)

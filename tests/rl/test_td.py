@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from srlhpc.rl.td import n_step, priorities
+from srlhpc.rl.td import n_step, one_step, priorities
 
 GAMMA = 0.9
 REWARDS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
@@ -43,6 +43,12 @@ def test_sums_of_three_steps_end_at_a_termination_and_at_the_windows_end(array: 
 def test_truncation_ends_sums_and_keeps_the_value_that_follows(array: Maker) -> None:
     found = targets(array, REWARDS, BOOTSTRAPS, flags(6), flags(6, 2), n=3)
     assert found == pytest.approx([27.1, 29, 30, 57.1, 59, 60], abs=1e-4)
+
+
+@KINDS
+def test_targets_of_one_step_bootstrap_unless_terminated(array: Maker) -> None:
+    found = one_step(array([0.5, 0.5]), array([False, True]), array([3.2, 3.2]), gamma=0.99)
+    assert found.tolist() == pytest.approx([3.668, 0.5])
 
 
 @KINDS

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from srlhpc.specs.exploration import Epsilon, Ladder, UniformStart
+from srlhpc.specs.exploration import Epsilon, GaussianNoise, Ladder, UniformStart
 from srlhpc.specs.schedule import LinearSchedule
 
 
@@ -52,3 +52,22 @@ def test_uniform_start_of_no_steps_never_draws_uniformly() -> None:
 def test_uniform_start_acts_with_the_mode_in_evaluation() -> None:
     assert UniformStart().in_evaluation() == {"uniform": 0.0, "noise": 0.0}
     assert UniformStart(evaluation=1.0).in_evaluation() == {"uniform": 0.0, "noise": 1.0}
+
+
+def test_gaussian_noise_follows_its_schedule_after_a_uniform_start_in_every_column() -> None:
+    noise = GaussianNoise(std=LinearSchedule(start=0.5, end=0.1, steps=100), uniform_steps=50)
+    before, after = (noise.numbers(np.arange(3), 3, steps) for steps in (49, 50))
+    assert before["uniform"].tolist() == [1.0] * 3
+    assert after["uniform"].tolist() == [0.0] * 3
+    assert after["std"].tolist() == pytest.approx([0.3] * 3)
+    assert {array.dtype for array in after.values()} == {np.dtype(np.float32)}
+
+
+def test_evaluation_is_without_noise_unless_it_is_set() -> None:
+    assert GaussianNoise().in_evaluation() == {"uniform": 0.0, "std": 0.0}
+    assert GaussianNoise(evaluation=0.2).in_evaluation() == {"uniform": 0.0, "std": 0.2}
+
+
+def test_negative_noise_is_refused() -> None:
+    with pytest.raises(ValidationError, match="must not be negative"):
+        GaussianNoise(std=-0.1)

@@ -7,13 +7,12 @@ Collective call, the same on all trainers: gradients with what the metrics are m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Mapping
 
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update, check_finite, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.imitation.settings import ImitationSettings
@@ -64,9 +63,7 @@ class Imitation(Algorithm):
         norm = gradients.norm()
         *means, valid, gradient_norm = yield from to_host_list(torch.cat([sums[:-1] / count, sums[-1:], norm[None]]))
         metrics = dict(zip((*_SUMS, self._miss), means, strict=True)) | {"gradient_norm": gradient_norm}
-        for name in ("loss", "gradient_norm"):
-            if not math.isfinite(metrics[name]):
-                raise DivergedError(f"the {name.replace('_', ' ')} is {metrics[name]}")
+        check_finite({name: metrics[name] for name in ("loss", "gradient_norm")})
         learning_rate = value_at(settings.learning_rate, batch.steps)
         # Without a valid record nothing is learnt, though moments of before would move on.
         if valid:

@@ -7,7 +7,6 @@ Collective call, the same on all trainers: gradients with what the metrics are m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Mapping
 from typing import NamedTuple, Protocol
 
@@ -16,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update, check_finite, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
+from srlhpc.algorithms.named_tensors import put_back
 from srlhpc.algorithms.q_learning.learned import Learned
 from srlhpc.algorithms.q_learning.windows import Pair
 from srlhpc.algorithms.target_network import TargetNetwork
@@ -26,7 +26,6 @@ from srlhpc.environment import FloatArray
 from srlhpc.rl.td import NStep, priorities
 from srlhpc.specs.schedule import Schedule, value_at
 
-_TARGET = "target"
 _SUMS = ("loss", "q_mean", "q_target_mean", "td_error")
 """Metrics that are means over the valid trained records of all trainers."""
 
@@ -113,9 +112,7 @@ class QLearning(Algorithm):
         norm = gradients.norm()
         numbers = yield from to_host_list(torch.cat([means[:-1], norm.reshape(1)]))
         metrics = dict(zip((*_SUMS, "gradient_norm"), numbers, strict=True))
-        for name in ("loss", "gradient_norm"):
-            if not math.isfinite(metrics[name]):
-                raise DivergedError(f"the {name.replace('_', ' ')} is {metrics[name]}")
+        check_finite({name: metrics[name] for name in ("loss", "gradient_norm")})
         learning_rate = value_at(settings.learning_rate, batch.steps)
         optimizer.step(learning_rate, norm, settings.max_gradient_norm)
         if (batch.version + 1) % settings.target_every_updates == 0:
@@ -145,23 +142,9 @@ class QLearning(Algorithm):
         columns = self._context.columns
         return float(self._settings.explore(np.arange(columns), columns, steps)["epsilon"].mean())
 
-    @property
-    def _own(self) -> dict[str, Tensor]:
-        """What is neither the optimiser's nor acts."""
-        beside = {"beside": self._beside} if len(self._beside) else {}
-        return {_TARGET: self._target.parameters, **beside}
-
     def state(self) -> Mapping[str, Tensor]:
-        return {**self._optimizer.state(), **self._own}
+        beside = {"beside": self._beside} if len(self._beside) else {}
+        return {**self._optimizer.state(), "target": self._target.parameters, **beside}
 
-    @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        own = self._own
-        for name, tensor in own.items():
-            if name not in state:
-                raise ValueError(f"the state has no {name}")
-            if state[name].shape != tensor.shape:
-                raise ValueError(f"{name} has {list(state[name].shape)}, expected {list(tensor.shape)}")
-        self._optimizer.load_state({name: tensor for name, tensor in state.items() if name not in own})
-        for name, tensor in own.items():
-            tensor.copy_(state[name])
+        put_back(self.state(), state, "state of the rule")

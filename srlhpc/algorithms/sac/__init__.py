@@ -9,11 +9,12 @@ from srlhpc.algorithms.sac.settings import Settings
 if TYPE_CHECKING:
     from srlhpc.algorithms.algorithm import Algorithm, Context
     from srlhpc.policies.contracts import ActorAndCritics
+    from srlhpc.rl.squashed_gaussian import SquashedGaussian
 
 __all__ = ["Settings", "build"]
 
 
-def build(settings: Settings, trained: ActorAndCritics, context: Context) -> Algorithm:
+def build(settings: Settings, trained: ActorAndCritics[SquashedGaussian], context: Context) -> Algorithm:
     """The learner of an actor and critics that are on `context.device` already."""
     from srlhpc.algorithms.sac.update import Sac
 

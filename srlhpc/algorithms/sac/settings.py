@@ -10,14 +10,17 @@ from annotated_types import Ge, Gt, Le
 from numpy.typing import NDArray
 from pydantic import NonNegativeFloat, PositiveFloat, field_validator, model_validator
 
-from srlhpc.environment import Continuous, FloatArray, Kind
-from srlhpc.errors import UserError
+from srlhpc.algorithms.replayed_critics import ELSEWHERE, refuse_memory, replayed_needs
+from srlhpc.environment import FloatArray, Kind
+from srlhpc.specs.actor_heads import SquashedGaussianHead
 from srlhpc.specs.batch import BatchSpec
-from srlhpc.specs.contracts import ACTOR_AND_CRITICS, LOG_STDS, Needs
+from srlhpc.specs.contracts import Needs
 from srlhpc.specs.exploration import UniformStart
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
 from srlhpc.specs.schedule import Schedule, check_not_negative
 from srlhpc.specs.spec import refusal
+
+_HEAD = SquashedGaussianHead()
 
 
 class Settings(AlgorithmSettings):
@@ -27,11 +30,8 @@ class Settings(AlgorithmSettings):
     """
 
     elsewhere = {
-        **dict.fromkeys(("lr", "learning_rate"), "actor_learning_rate and critic_learning_rate"),
+        **ELSEWHERE,
         **dict.fromkeys(("alpha", "ent_coef", "entropy_coefficient"), "temperature"),
-        "tau": "polyak",
-        "batch_size": "batch.fragments of the policy",
-        "buffer_size": "replay.capacity of the policy",
     }
 
     actor_learning_rate: Schedule = 3e-4
@@ -73,13 +73,7 @@ class Settings(AlgorithmSettings):
         return self
 
     def needs(self, kind: Kind) -> Needs:
-        if not isinstance(kind.actions, Continuous):
-            raise UserError(
-                f"algorithm sac draws continuous actions, but agents of kind '{kind.name}' take "
-                f"{kind.actions.kind.replace('_', '-')} ones; set algorithm.kind to dqn (discrete) or ppo (any)"
-            )
-        # A batch of 256 every step (the paper's table 1).
-        return Needs(ACTOR_AND_CRITICS, gives_feedback=True, data="replay", samples_per_insert=256.0)
+        return replayed_needs("sac", kind, _HEAD)
 
     def form(self, kind: Kind) -> object:
         # What is trained of the temperature is in the state.
@@ -92,13 +86,8 @@ class Settings(AlgorithmSettings):
         return self.exploration.in_evaluation()
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:  # noqa: ARG002
-        if network.recurrent is not None:
-            raise refusal(
-                "is set, but sac trains networks without memory; set it to null (stacked observations show what "
-                "happened before), or algorithm.kind to ppo",
-                *("network", "recurrent"),
-            )
-        low, high = LOG_STDS
+        refuse_memory("sac", network)
+        low, high = _HEAD.log_stds
         if not low < network.initial_log_std < high:
             raise refusal(
                 f"is {network.initial_log_std}; with sac it must lie between {low:g} and {high:g}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor, nn
 
@@ -53,10 +51,7 @@ class Temperature:
             return {}
         return {"logarithm": self._optimizer.parameters, **self._optimizer.state()}
 
-    @torch.no_grad()
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Takes back what `state` gave."""
+    def restored(self) -> None:
+        """Takes note that what `state` gave was put back."""
         if self._optimizer is not None:
-            self._optimizer.parameters.copy_(state["logarithm"])
-            self._optimizer.load_state({name: tensor for name, tensor in state.items() if name != "logarithm"})
             torch.exp(self._optimizer.parameters, out=self.value)

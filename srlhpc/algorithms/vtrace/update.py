@@ -8,14 +8,13 @@ before the targets; per step the gradients with what its metrics are made of; af
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, check_finite, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.target_network import TargetNetwork
@@ -162,9 +161,7 @@ class VTraceRule(Algorithm):
         norm = gradients.norm()
         checks = torch.stack([numbers[0], norm, numbers[len(SUMS) + 1]])
         mean_loss, gradient_norm, weight = yield from to_host_list(checks)
-        for name, number in (("loss", mean_loss), ("gradient norm", gradient_norm)):
-            if not math.isfinite(number):
-                raise DivergedError(f"the {name} is {number}")
+        check_finite({"loss": mean_loss, "gradient_norm": gradient_norm})
         # Without a valid record nothing is learnt, though moments of before would move on.
         if weight:
             self._optimizer.step(coefficients.learning_rate, norm, self._settings.max_gradient_norm)

@@ -18,7 +18,8 @@ from srlhpc.rl.action_choice import allowed
 from srlhpc.rl.distributions import Categorical, DiagonalGaussian, Distribution, MultiCategorical
 from srlhpc.specs.action_values import ActionValueHead, Atoms
 
-_POLICY_GAIN = 0.01
+POLICY_GAIN = 0.01
+"""Gain of the weights of layers that say what is acted, so that all actions are alike at first."""
 _VALUE_GAIN = 1.0
 
 
@@ -49,7 +50,7 @@ class PolicyHead(nn.Module):
         super().__init__()
         self._space = space
         outputs = space.size if isinstance(space, Continuous) else space.mask_size
-        self.linear = orthogonal(Float32Linear(features, outputs), _POLICY_GAIN)
+        self.linear = orthogonal(Float32Linear(features, outputs), POLICY_GAIN)
         self.log_stds = (
             nn.Parameter(torch.full((space.size,), initial_log_std)) if isinstance(space, Continuous) else None
         )

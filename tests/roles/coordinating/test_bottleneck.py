@@ -25,7 +25,8 @@ CASES: list[tuple[Inference, dict[str, float], dict[str, float], dict[str, float
     ("server", {"input": 0.05, "others": 0.3}, {}, {"environment": 0.3, "input": 0.6},
      "trainers wait 30 % of their time for each other"),
     ("server", {"input": 0.02, "computing": 0.98}, {}, {"environment": 0.3, "slot": 0.5},
-     "actors wait 50 % of their time for a free slot: the trainer is the limit: add a trainer, or work less on each batch"),
+     "actors wait 50 % of their time for a free slot: the trainer is the limit: add a trainer, or work less "
+     "on each batch"),
     ("server", {"input": 0.5, "computing": 0.5}, {}, {"environment": 0.4, "slot": 0.5},
      "they take turns: raise max_policy_lag"),
     ("server", {"input": 0.03, "computing": 0.97}, {}, {"environment": 0.95, "slot": 0.05},

@@ -1,4 +1,4 @@
-"""SAC in whole runs: what travels, what a checkpoint holds, and what a run that goes on gives."""
+"""An actor and critics in whole runs: what travels, what a checkpoint holds, what a run that goes on gives."""
 
 from __future__ import annotations
 
@@ -21,16 +21,25 @@ from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.load import dump_experiment
 from tests.launch.making_runs import make_attempt, make_run, outcome, settings, tree_of
 from tests.launch.test_exact_resume import differences, whole_and_resumed
+from tests.launch.test_mpi_runs import ranks
 
 WALKING = {"factory": "synthetic", "actions": {"kind": "continuous", "size": 2}, "episode_steps": 9}
 
 
-def job(updates: int, draw: str = "uniform") -> dict[str, Any]:
+UNIFORM = {"kind": "uniform_start", "steps": 80}
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "sac": {"kind": "sac", "exploration": UNIFORM},
+    "td3": {"kind": "td3", "exploration": {"kind": "gaussian_noise", "uniform_steps": 80}},
+}
+LAYERS = {"torso.layers.0.weight", "torso.layers.0.bias", "head.weight", "head.bias"}
+
+
+def job(updates: int, rule: str = "sac", draw: str = "uniform", trainers: int = 1) -> dict[str, Any]:
     return settings(
         WALKING,
         stop={"updates": updates},
         network={"kind": "mlp", "hidden": [16], "activation": "relu"},
-        algorithm={"kind": "sac", "exploration": {"kind": "uniform_start", "steps": 80}},
+        algorithm=ALGORITHMS[rule],
         batch={"fragments": 16, "fragment_steps": 1},
         replay={
             "capacity": 200,
@@ -40,30 +49,46 @@ def job(updates: int, draw: str = "uniform") -> dict[str, Any]:
             "draw": {"kind": draw},
         },
         actors={"ranks": 2, "ring": 1, "environments": 4, "inference": {"kind": "inline"}},
-        checkpoint={"every_updates": 10},
+        trainers={"ranks": trainers},
+        checkpoint={"every_updates": 7},
     )
 
 
 @pytest.mark.parametrize("draw", ["uniform", "prioritized"])
-def test_run_that_goes_on_gives_the_same_bits(tmp_path: Path, draw: str) -> None:
-    one, other = whole_and_resumed(tmp_path, partial(job, draw=draw), 20, 30)
+@pytest.mark.parametrize("rule", ALGORITHMS)
+def test_run_that_goes_on_gives_the_same_bits(tmp_path: Path, rule: str, draw: str) -> None:
+    # After the 21st update, what acts of TD3 is that of the 20th.
+    one, other = whole_and_resumed(tmp_path, partial(job, rule=rule, draw=draw), 21, 30)
     assert differences(one["policies"], other["policies"]) == []
     assert differences(one["roles"], other["roles"]) == []
 
 
-def test_actor_is_what_travels_and_the_rest_is_the_rules_state(tmp_path: Path) -> None:
-    made = job(10)
+@pytest.mark.parametrize(("rule", "outputs"), [("sac", 4), ("td3", 2)])
+def test_actor_is_what_travels_and_the_rest_is_the_rules_state(tmp_path: Path, rule: str, outputs: int) -> None:
+    made = job(9, rule)
     run = make_run(tmp_path, made)
     attempt, _ = make_attempt(run, made)
     run_serial(run, attempt)
     assert outcome(attempt)["reason"] == "updates"
-    part = tree_of(run, 10)["policies"]["default"]
-    assert set(part["parameters"]) == {"torso.layers.0.weight", "torso.layers.0.bias", "head.weight", "head.bias"}
+    part = tree_of(run, 9)["policies"]["default"]
+    assert set(part["parameters"]) == LAYERS
+    assert part["parameters"]["head.bias"].shape == (outputs,)
     numbers = 2 * ((8 + 2 + 1) * 16 + 16 + 1)
     kept = part["optimizer"]
     assert kept["critics.parameters"].shape == kept["targets.parameters"].shape == (numbers,)
     assert not np.array_equal(kept["critics.parameters"], kept["targets.parameters"])
     assert np.isfinite(evaluate(run, episodes=4)["return_mean"])
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("rule", "trainers"), [("sac", 2), ("td3", 1), ("td3", 2)])
+def test_ranks_under_mpi_train_it(tmp_path: Path, rule: str, trainers: int) -> None:
+    made = job(40, rule, "prioritized", trainers)
+    paths = make_run(tmp_path, made)
+    with ranks(paths, made) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
+    assert np.isfinite(evaluate(paths, episodes=4)["return_mean"])
 
 
 @pytest.mark.parametrize(("before", "after"), [("auto", 0.2), (0.2, "auto")])
