@@ -19,7 +19,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update, sum_together
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
@@ -35,6 +35,7 @@ from srlhpc.algorithms.ppo.statistics import (
     batch_sums,
     epoch_of,
 )
+from srlhpc.algorithms.undoing import undone_if_diverged
 from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.rl.returns import gae
 from srlhpc.rl.staleness import lag_weights
@@ -51,15 +52,8 @@ class Ppo(Algorithm):
         self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
-        before, statistics = self._optimizer.snapshot(), [buffer.clone() for buffer in self._policy.buffers()]
-        try:
+        with undone_if_diverged(self._policy, self._optimizer):
             return Update((yield from self._update(batch)))
-        except DivergedError:
-            self._optimizer.restore(before)
-            # Statistics of returns move before the first gradient step.
-            for buffer, earlier in zip(self._policy.buffers(), statistics, strict=True):
-                buffer.copy_(earlier)
-            raise
 
     def state(self) -> Mapping[str, Tensor]:
         return self._optimizer.state()
