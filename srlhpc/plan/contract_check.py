@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from srlhpc.data.blocks import PolicyShapes, record_fields
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
-from srlhpc.specs.contracts import ACTOR_CRITIC, Needs, Offer
+from srlhpc.specs.contracts import NORMALIZES_RETURNS, Needs, Offer
 from srlhpc.specs.experiment import PolicySpec
 
 
@@ -49,10 +49,10 @@ def _check_data(where: str, policy: PolicySpec, needs: Needs) -> None:
             f"{where}.replay: algorithm {rule} learns from every record as it comes; leave replay out, or set "
             "algorithm.kind to a rule that draws from replay"
         )
-    if policy.normalize.returns and needs.contract != ACTOR_CRITIC:
+    if policy.normalize.returns and needs.contract not in NORMALIZES_RETURNS:
         raise UserError(
             f"{where}.normalize.returns: is {policy.normalize.returns}, but networks normalise returns only as "
-            f"'{ACTOR_CRITIC}', and algorithm {rule} trains them as '{needs.contract}'; set it to false"
+            f"{_listed(NORMALIZES_RETURNS)}, and algorithm {rule} trains them as '{needs.contract}'; set it to false"
         )
 
 

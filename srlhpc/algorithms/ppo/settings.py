@@ -7,10 +7,10 @@ from typing import Annotated, Self
 from annotated_types import Ge, Le
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from srlhpc.environment import ArraySpec, Kind
+from srlhpc.environment import Kind
 from srlhpc.errors import UserError
 from srlhpc.specs.batch import BatchSpec
-from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
+from srlhpc.specs.contracts import ACTOR_CRITIC, VALUE_OUTPUT, Needs
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
 from srlhpc.specs.schedule import Schedule, check_not_negative
 from srlhpc.specs.spec import refusal
@@ -83,7 +83,7 @@ class Settings(AlgorithmSettings):
         return self
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
-        return Needs(ACTOR_CRITIC, {"value": ArraySpec((), "float32")})
+        return Needs(ACTOR_CRITIC, VALUE_OUTPUT)
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         if network.recurrent is not None:
