@@ -23,6 +23,7 @@ from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.sac.loss import actor_loss, critic_errors, critic_loss, soft_targets
 from srlhpc.algorithms.sac.settings import Settings
 from srlhpc.algorithms.sac.temperature import Temperature
+from srlhpc.algorithms.state_parts import check_names, joined, part_of
 from srlhpc.algorithms.target_network import TargetNetwork
 from srlhpc.environment import Continuous
 from srlhpc.policies.contracts import ActorAndCritics
@@ -100,25 +101,24 @@ class Sac(Algorithm):
         return Update(self._metrics(numbers, batch.steps), errors.sum(0) / counted.sum(0).clamp(min=1))
 
     def state(self) -> Mapping[str, Tensor]:
-        parts = {
-            "actor": self._actor_adam.state(),
-            "critics": {"parameters": self._critic_adam.parameters, **self._critic_adam.state()},
-            "targets": {"parameters": self._target.parameters},
-            "temperature": self._temperature.state(),
-        }
-        return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+        return joined(
+            {
+                "actor": self._actor_adam.state(),
+                "critics": {"parameters": self._critic_adam.parameters, **self._critic_adam.state()},
+                "targets": {"parameters": self._target.parameters},
+                "temperature": self._temperature.state(),
+            }
+        )
 
     @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        found, expected = ({name: tuple(t.shape) for name, t in of.items()} for of in (state, self.state()))
-        if found != expected:
-            raise ValueError(f"state of sac has {found}, expected {expected}")
-        self._actor_adam.load_state(_part(state, "actor"))
-        critics = _part(state, "critics")
+        check_names("sac", state, self.state())
+        self._actor_adam.load_state(part_of(state, "actor"))
+        critics = part_of(state, "critics")
         self._critic_adam.parameters.copy_(critics.pop("parameters"))
         self._critic_adam.load_state(critics)
         self._target.load(state["targets.parameters"])
-        self._temperature.load_state(_part(state, "temperature"))
+        self._temperature.load_state(part_of(state, "temperature"))
 
     def _rows(self, batch: Batch) -> Rows:
         # Both warm up or extend what has memory or more steps, which sac has not.
@@ -233,7 +233,3 @@ def standard_normal(seed: int, version: int, *shape: int) -> Tensor:
     """Noise of one update, float32 on the host, from the trainer's seed and the version alone."""
     state = np.random.SeedSequence((seed, version)).generate_state(1, np.uint64).item()
     return torch.randn(shape, generator=torch.Generator().manual_seed(state))
-
-
-def _part(state: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
-    return {name.removeprefix(f"{part}."): tensor for name, tensor in state.items() if name.startswith(f"{part}.")}
