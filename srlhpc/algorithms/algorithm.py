@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, OBSERVATION, OUTPUT, STATE
+from srlhpc.environment import ArraySpec
 from srlhpc.errors import KnownError
 
 
@@ -164,6 +165,8 @@ class Context:
     """Seed of this trainer; together with the version it gives all randomness of an update."""
     columns: int = 1
     """Columns of the policy in the whole run, as `AlgorithmSettings.explore` counts them."""
+    batch: Mapping[str, ArraySpec] = field(default_factory=dict)
+    """All arrays of this trainer's batches, by name: whole shapes, as in `Batch.fields`."""
 
     def arithmetic(self) -> AbstractContextManager[object]:
         """Where networks compute in what `autocast` says.

@@ -23,7 +23,7 @@ from srlhpc.plan.layouts import block_layout, policy_shapes, window_shape, windo
 from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.replay_sizes import draw_of, windows_ahead
 from srlhpc.plan.seeds import seed_of
-from srlhpc.plan.sizes import batch_blocks, block_fragments
+from srlhpc.plan.sizes import batch_blocks, block_fragments, trainer_arrays
 from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
@@ -84,7 +84,7 @@ class Trainers:
         reducer = join_trainers(self._world, [t.rank for t in plan.trainers(name)], device)
         seed = seed_of(plan.spec.seed, "trainer", *map(ord, name), role.index)
         autocast = autocast_dtype(self._context, device)
-        context = Context(reducer, device, autocast, seed, columns(plan, name))
+        context = Context(reducer, device, autocast, seed, columns(plan, name), trainer_arrays(plan, name))
         algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(spec.algorithm, trained, context)
         counters = Counters()
         if self._restored is not None:

@@ -159,6 +159,14 @@ class AlgorithmSettings(Spec):
         """The same numbers for whoever acts without being trained: evaluators, `srlhpc eval` and frozen policies."""
         return {}
 
+    def kept_bytes(self, batch: Mapping[str, ArraySpec]) -> int:  # noqa: ARG002
+        """Bytes of host memory in which the rule keeps what it takes of its batches, on each trainer.
+
+        Args:
+            batch: all arrays of a trainer's batch, by name.
+        """
+        return 0
+
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         """Raises UserError if the algorithm cannot learn from such batches with such a network."""
 
