@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import math
+from collections.abc import Generator, Sequence
 
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Reducer, sum_together
+from srlhpc.algorithms.algorithm import DivergedError, Reducer, sum_together
 from srlhpc.algorithms.flat_adam import FlatAdam
 
 
@@ -47,3 +48,15 @@ def gradient_step(
         for optimizer in optimizers:
             optimizer.step(learning_rate, norm, max_gradient_norm)
     return torch.cat([mean, norm.reshape(1)])
+
+
+def check_finite(checks: Sequence[float]) -> None:
+    """Looks at what several steps gave, one after the other.
+
+    Raises:
+        DivergedError: a mean loss or a norm is not finite.
+    """
+    for loss, norm in zip(checks[::2], checks[1::2], strict=True):
+        for name, number in (("loss", loss), ("gradient norm", norm)):
+            if not math.isfinite(number):
+                raise DivergedError(f"the {name} is {number}")

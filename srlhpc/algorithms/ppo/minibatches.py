@@ -7,6 +7,7 @@ minibatch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -31,12 +32,19 @@ class Rows:
 
     def after(self, records: int, state: dict[str, Tensor]) -> Self:
         """What is left behind the first records of every chunk; `state` is the recurrent state there."""
-        later: dict[str, Any] = {
-            name: {key: array[records:] for key, array in value.items()} if isinstance(value, dict) else value[records:]
+        return replace(self._each(lambda array: array[records:]), state=state)
+
+    def to(self, device: torch.device) -> Self:
+        """The same on a device."""
+        return self._each(lambda array: array.to(device, non_blocking=True))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
+        changed: dict[str, Any] = {
+            name: {key: change(array) for key, array in value.items()} if isinstance(value, dict) else change(value)
             for name, value in vars(self).items()
             if value is not None
         }
-        return replace(self, **later | {"state": state})
+        return replace(self, **changed)
 
 
 @dataclass

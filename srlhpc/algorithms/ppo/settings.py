@@ -86,11 +86,14 @@ class Settings(AlgorithmSettings):
         return Needs(ACTOR_CRITIC, VALUE_OUTPUT)
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
-        if network.recurrent is not None:
-            size, unit = batch.fragments * batch.chunks, "fragments or their chunks (with memory, they stay whole)"
-        else:
-            size, unit = batch.fragments * batch.fragment_steps, "records (batch.fragments * batch.fragment_steps)"
-        if size % self.minibatches:
-            raise UserError(
-                f"algorithm.minibatches is {self.minibatches}, which does not divide a trainer's batch of {size} {unit}"
-            )
+        check_minibatches("minibatches", self.minibatches, batch, network)
+
+
+def check_minibatches(key: str, minibatches: int, batch: BatchSpec, network: NetworkSettings) -> None:
+    """Raises UserError if a trainer's batch cannot be divided so; `key` is the setting's."""
+    if network.recurrent is not None:
+        size, unit = batch.fragments * batch.chunks, "fragments or their chunks (with memory, they stay whole)"
+    else:
+        size, unit = batch.fragments * batch.fragment_steps, "records (batch.fragments * batch.fragment_steps)"
+    if size % minibatches:
+        raise UserError(f"algorithm.{key} is {minibatches}, which does not divide a trainer's batch of {size} {unit}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import DivergedError
+from srlhpc.algorithms.gradient_step import check_finite
 from srlhpc.algorithms.ppo.loss import SUMS, Loss
 from srlhpc.rl.losses import explained_variance, variance
 
@@ -75,10 +74,7 @@ def epoch_of(numbers: list[float], valid_count: float) -> Epoch:
         DivergedError: a check is not finite.
     """
     sums, deviation, checks = numbers[: len(SUMS)], numbers[len(SUMS)], numbers[len(SUMS) + 1 :]
-    losses, norms = checks[::2], checks[1::2]
-    for loss, norm in zip(losses, norms, strict=True):
-        for name, number in (("loss", loss), ("gradient norm", norm)):
-            if not math.isfinite(number):
-                raise DivergedError(f"the {name} is {number}")
+    check_finite(checks)
+    norms = checks[1::2]
     means = {name: total / max(valid_count, 1.0) for name, total in zip(SUMS, sums, strict=True)}
     return Epoch(means, deviation, sum(norms) / len(norms))
