@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, OBSERVATION, OUTPUT, STATE
+from srlhpc.environment import ArraySpec
 from srlhpc.errors import KnownError
 
 
@@ -174,6 +175,8 @@ class Context:
     """Columns of the policy in the whole run, as `AlgorithmSettings.explore` counts them."""
     joint_agents: int = 1
     """Agents that are learnt from together: A of a rule's batches that declares it (`Needs.joint`)."""
+    batch: Mapping[str, ArraySpec] = field(default_factory=dict)
+    """All arrays of this trainer's batches, by name: whole shapes, as in `Batch.fields`."""
 
     def arithmetic(self) -> AbstractContextManager[object]:
         """Where networks compute in what `autocast` says.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -50,10 +51,19 @@ class FlatAdam:
         parts = torch.split(self.gradients, [parameter.numel() for parameter in parameters])
         for parameter, part in zip(parameters, parts, strict=True):
             parameter.grad = part.view(parameter.shape)
+        self._begin(epsilon, weight_decay)
+
+    def _begin(self, epsilon: float, weight_decay: float) -> None:
         self._epsilon, self._weight_decay = epsilon, weight_decay
-        self._steps = torch.zeros((), dtype=torch.float32, device=flat.device)
-        self._first_moment = torch.zeros_like(flat)
-        self._second_moment = torch.zeros_like(flat)
+        self._steps = torch.zeros((), dtype=torch.float32, device=self.parameters.device)
+        self._first_moment = torch.zeros_like(self.parameters)
+        self._second_moment = torch.zeros_like(self.parameters)
+
+    def twin(self, *, epsilon: float, weight_decay: float = 0.0) -> FlatAdam:
+        """Another Adam, with moments of its own, on the same parameters and gradients."""
+        twin = copy.copy(self)
+        twin._begin(epsilon, weight_decay)
+        return twin
 
     @torch.no_grad()
     def step(self, learning_rate: float, gradient_norm: Tensor, max_gradient_norm: float | None) -> None:

@@ -13,6 +13,18 @@ def joined(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
     return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
 
+def part_of(state: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    """One part of what `joined` gave."""
+    return {name.removeprefix(f"{part}."): tensor for name, tensor in state.items() if name.startswith(f"{part}.")}
+
+
+def check_fits(live: Mapping[str, Tensor], saved: Mapping[str, Tensor], what: str) -> None:
+    """Raises ValueError if names or shapes differ; `what` says whose state it is."""
+    found, expected = ({name: tuple(tensor.shape) for name, tensor in of.items()} for of in (saved, live))
+    if found != expected:
+        raise ValueError(f"{what} has {found}, expected {expected}")
+
+
 @torch.no_grad()
 def put_back(live: Mapping[str, Tensor], saved: Mapping[str, Tensor], what: str) -> None:
     """Copies saved tensors into live ones of the same names.
@@ -25,8 +37,6 @@ def put_back(live: Mapping[str, Tensor], saved: Mapping[str, Tensor], what: str)
     Raises:
         ValueError: names or shapes differ.
     """
-    found, expected = ({name: tuple(tensor.shape) for name, tensor in of.items()} for of in (saved, live))
-    if found != expected:
-        raise ValueError(f"{what} has {found}, expected {expected}")
+    check_fits(live, saved, what)
     for name, tensor in live.items():
         tensor.copy_(saved[name])

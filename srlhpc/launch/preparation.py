@@ -14,7 +14,7 @@ from srlhpc.plan.plan import Plan
 from srlhpc.plan.planner import make_plan
 from srlhpc.plan.replay_sizes import replay_spec, store_bytes
 from srlhpc.plan.roles import computing
-from srlhpc.plan.sizes import memory_bytes
+from srlhpc.plan.sizes import kept_bytes, memory_bytes
 from srlhpc.slurm.allocation import Allocation
 from srlhpc.slurm.commands import slurm_is_here
 from srlhpc.slurm.node_order import in_node_order
@@ -169,17 +169,19 @@ def check_memory(plan: Plan, machine_bytes: int) -> None:
     needed = sum(memory_bytes(plan).values())
     if needed <= machine_bytes:
         return
-    kept = {
-        policy: len(plan.replays(policy)) * store_bytes(plan, policy)
+    shares = {
+        f"policies.{policy}.replay.capacity: is {replay_spec(plan, policy).capacity}": len(plan.replays(policy))
+        * store_bytes(plan, policy)
         for policy in plan.trained_policies
         if plan.replays(policy)
     }
-    most = max(kept, key=lambda policy: kept[policy], default="")
-    what = (
-        f"policies.{most}.replay.capacity: is {replay_spec(plan, most).capacity}"
-        if most and 2 * kept[most] > needed
-        else "actors.environments, actors.ring, policies.NAME.batch: are too large together"
-    )
+    for policy in plan.trained_policies:
+        kept = len(plan.trainers(policy)) * kept_bytes(plan, policy)
+        rule = plan.spec.policies[policy].algorithm.kind
+        shares[f"policies.{policy}.algorithm: {rule} keeps {kept / 1e9:,.1f} GB of its batches"] = kept
+    most = max(shares, key=lambda share: shares[share])
+    is_most = 2 * shares[most] > needed
+    what = most if is_most else "actors.environments, actors.ring, policies.NAME.batch: are too large together"
     raise UserError(
         f"{what}; with it the run needs {needed / 1e9:,.1f} GB for blocks, batches and replay (spec --plan); "
         f"this machine has {machine_bytes / 1e9:,.1f} GB: lower it, or submit the job to a cluster"

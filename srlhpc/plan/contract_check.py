@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from srlhpc.data.blocks import PolicyShapes, record_fields
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
-from srlhpc.specs.contracts import ACTOR_CRITIC, Needs, Offer
+from srlhpc.specs.contracts import NORMALIZES_RETURNS, Needs, Offer
 from srlhpc.specs.experiment import PolicySpec
 
 
@@ -59,10 +59,10 @@ def _check_data(where: str, policy: PolicySpec, needs: Needs) -> None:
             f"{where}.episodes: algorithm {rule} learns from what its policy does; leave episodes out, or set "
             "algorithm.kind to behaviour_cloning"
         )
-    if policy.normalize.returns and needs.contract != ACTOR_CRITIC:
+    if policy.normalize.returns and needs.contract not in NORMALIZES_RETURNS:
         raise UserError(
             f"{where}.normalize.returns: is {policy.normalize.returns}, but networks normalise returns only as "
-            f"'{ACTOR_CRITIC}', and algorithm {rule} trains them as '{needs.contract}'; set it to false"
+            f"{_listed(NORMALIZES_RETURNS)}, and algorithm {rule} trains them as '{needs.contract}'; set it to false"
         )
 
 

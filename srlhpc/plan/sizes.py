@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from srlhpc.data.batch_arrays import batch_arrays
 from srlhpc.data.layout import Layout
 from srlhpc.data.stacks import whole
-from srlhpc.plan.layouts import block_layout, environment_columns, recorded_layout
+from srlhpc.environment import ArraySpec
+from srlhpc.plan.layouts import block_layout, environment_columns, recorded_layout, windows_layout
 from srlhpc.plan.plan import Plan, RolePlan
 from srlhpc.plan.replay_sizes import drawn_bytes, sent_bytes, store_bytes
 
@@ -47,16 +49,31 @@ def outbox_slots(plan: Plan, actor: RolePlan, sink: RolePlan) -> int:
     return filling + SENDING_SLOTS
 
 
-def batches_bytes(plan: Plan, policy: str) -> int:
-    """Bytes of the batches that one trainer keeps."""
+def trainer_arrays(plan: Plan, policy: str) -> Mapping[str, ArraySpec]:
+    """Arrays of one trainer's batch, by name."""
     if plan.replays(policy):
-        return drawn_bytes(plan, policy)
+        return batch_arrays(windows_layout(plan, policy), len(plan.replays(policy)) // len(plan.trainers(policy)))
     if not plan.sinks(policy):
-        return 2 * recorded_layout(plan, policy).size_bytes
+        return batch_arrays(recorded_layout(plan, policy), 1)
+    return batch_arrays(block_layout(plan, policy), batch_blocks(plan, policy))
+
+
+def kept_bytes(plan: Plan, policy: str) -> int:
+    """Bytes of what the policy's learning rule keeps of its batches, on each trainer."""
+    return plan.spec.policies[policy].algorithm.kept_bytes(trainer_arrays(plan, policy))
+
+
+def batches_bytes(plan: Plan, policy: str) -> int:
+    """Bytes of the batches that one trainer has, and of what its rule keeps of them."""
+    kept = kept_bytes(plan, policy)
+    if plan.replays(policy):
+        return kept + drawn_bytes(plan, policy)
+    if not plan.sinks(policy):
+        return kept + 2 * recorded_layout(plan, policy).size_bytes
     batch = plan.spec.policies[policy].batch
     # Blocks hold the frames of stacks once, batches hold whole stacks.
     gathered = Layout.of(map(whole, block_layout(plan, policy).fields))
-    return gathered.size_bytes * batch.buffers * batch_blocks(plan, policy)
+    return kept + gathered.size_bytes * batch.buffers * batch_blocks(plan, policy)
 
 
 def memory_bytes(plan: Plan) -> Mapping[str, int]:

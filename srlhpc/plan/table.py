@@ -11,7 +11,7 @@ from srlhpc.plan.lag_advice import lag_plan
 from srlhpc.plan.layouts import block_layout, fragment, request_layout
 from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.plan.replay_text import replay_lines
-from srlhpc.plan.sizes import batch_blocks, block_fragments, memory_bytes, pool_slots
+from srlhpc.plan.sizes import batch_blocks, block_fragments, kept_bytes, memory_bytes, pool_slots
 
 _FOLDED = 4
 """So many ranks that are alike are told in one line."""
@@ -41,6 +41,8 @@ def plan_table(plan: Plan) -> str:
         elif plan.trainers(seat.policy):
             blocks, slots = batch_blocks(plan, seat.policy), pool_slots(plan, seat.policy)
             lines.append(f"  batch: {counted(blocks, 'block')} a trainer; pool of {counted(slots, 'slot')}")
+            if kept := kept_bytes(plan, seat.policy):
+                lines.append(f"  kept: {kept / 1e6:,.1f} MB of batches on each trainer, by the learning rule")
             lines.append(f"  {lag_plan(plan, seat.policy)}")
     lines.append(f"networks compute in {_ARITHMETIC[plan.spec.trainers.precision]}, in acting and training")
     lines.append(f"descriptors: about {30 + len(plan.ranks)} per rank")

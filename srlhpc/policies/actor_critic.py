@@ -6,6 +6,7 @@ Letters: N rows, T records of a fragment, B columns, F features.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,14 @@ from srlhpc.policies.layers.torsos import Torso
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, State
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import CRITICS
+
+
+class Features(NamedTuple):
+    """What the heads take, `[T, B, F]`, or `[N, F]` of shuffled records."""
+
+    policy: Tensor
+    value: Tensor
+    """The policy's own where both heads share a torso."""
 
 
 class ActorCritic(ActorCriticPolicy):
@@ -105,13 +114,20 @@ class ActorCritic(ActorCriticPolicy):
         *,
         action_masks: Tensor | None,
     ) -> Evaluated:
+        return self.heads(self.features(observations, state, first), action_masks)
+
+    def features(self, observations: Mapping[str, Tensor], state: State, first: Tensor) -> Features:
+        """What the heads take of whole fragments, with gradients. Arguments are those of `evaluate`."""
         encoded = self.encoder(observations)
-        features = normed(self.norm, scan(self.torso(encoded), self.memory, state, first))
-        distribution = self.policy_head(features, action_masks)
-        if self.value_torso is not None:
-            features = scan(self.value_torso(encoded), self.value_memory, _critics(state), first)
-            features = normed(self.value_norm, features)
-        return Evaluated(distribution, self.value_head(features))
+        policy = normed(self.norm, scan(self.torso(encoded), self.memory, state, first))
+        if self.value_torso is None:
+            return Features(policy, policy)
+        value = scan(self.value_torso(encoded), self.value_memory, _critics(state), first)
+        return Features(policy, normed(self.value_norm, value))
+
+    def heads(self, features: Features, action_masks: Tensor | None) -> Evaluated:
+        """What the heads make of features."""
+        return Evaluated(self.policy_head(features.policy, action_masks), self.value_head(features.value))
 
     def denormalize_values(self, values: Tensor) -> Tensor:
         return values if self.return_moments is None else self.return_moments.denormalize(values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,14 @@ class Evaluated(NamedTuple):
     """Distribution over actions, batch shape `[T, B]` (or `[N]` for shuffled records)."""
     values: Tensor
     """float32, as the head predicts them: in units of the return, or scaled if returns are normalised."""
+
+
+class Evaluate(Protocol):
+    """What says it: `ActorCriticPolicy.evaluate`, or what stands for it."""
+
+    def __call__(
+        self, observations: Mapping[str, Tensor], state: State, first: Tensor, *, action_masks: Tensor | None
+    ) -> Evaluated: ...
 
 
 class ActorCriticPolicy(Policy):

@@ -11,7 +11,7 @@ from srlhpc.environment import Kind
 from srlhpc.policies.layers.images import Convolution, check_images
 from srlhpc.specs.action_values import ActionValueHead
 from srlhpc.specs.actor_heads import ActorHead
-from srlhpc.specs.contracts import Offer, action_values, actor_and_critics
+from srlhpc.specs.contracts import Offer, action_values, actor_and_critics, phasic_actor_critic
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
@@ -34,6 +34,7 @@ class Settings(NetworkSettings):
     def offers(self, kind: Kind) -> Mapping[str, Offer]:
         return {
             **super().offers(kind),
+            **phasic_actor_critic(),
             **actor_and_critics(kind, has_memory=self.recurrent is not None),
             **action_values(kind),
         }

@@ -10,7 +10,7 @@ from pydantic import PositiveInt, model_validator
 from srlhpc.environment import Kind
 from srlhpc.specs.action_values import ActionValueHead
 from srlhpc.specs.actor_heads import ActorHead
-from srlhpc.specs.contracts import Offer, action_values, actor_and_critics
+from srlhpc.specs.contracts import Offer, action_values, actor_and_critics, phasic_actor_critic
 from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
 
@@ -43,6 +43,7 @@ class Settings(NetworkSettings):
     def offers(self, kind: Kind) -> Mapping[str, Offer]:
         return {
             **super().offers(kind),
+            **phasic_actor_critic(),
             **actor_and_critics(kind, has_memory=self.recurrent is not None),
             **action_values(kind),
         }

@@ -94,7 +94,10 @@ def _offer(plan: Plan, name: str) -> Offer:
 
 
 def _function(plan: Plan, name: str, function: str) -> Any:
-    return getattr(load_module(plan.spec.policies[name].network.kind, "srlhpc.policies"), function)
+    """One of the network's module, or where a module stands before it, of that one."""
+    module, _, own = function.rpartition(":")
+    module = module or plan.spec.policies[name].network.kind
+    return getattr(load_module(module, "srlhpc.policies", (own,)), own)
 
 
 def seed_parameters(plan: Plan, name: str, use: str) -> None:

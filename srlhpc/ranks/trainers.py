@@ -25,7 +25,7 @@ from srlhpc.plan.layouts import block_layout, policy_shapes, recorded_layout, wi
 from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.replay_sizes import draw_of, windows_ahead
 from srlhpc.plan.seeds import seed_of
-from srlhpc.plan.sizes import batch_blocks, block_fragments
+from srlhpc.plan.sizes import batch_blocks, block_fragments, trainer_arrays
 from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
@@ -88,7 +88,8 @@ class Trainers:
         seed = seed_of(plan.spec.seed, "trainer", *map(ord, name), role.index)
         autocast = autocast_dtype(self._context, device)
         together = policy_shapes(plan, name).joint_agents or 1
-        context = Context(reducer, device, autocast, seed, columns(plan, name), together)
+        arrays = trainer_arrays(plan, name)
+        context = Context(reducer, device, autocast, seed, columns(plan, name), together, arrays)
         seed_parameters(plan, name, "rule")
         algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(spec.algorithm, trained, context)
         counters = Counters()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from itertools import accumulate
 from typing import Self
@@ -46,6 +47,14 @@ class Distribution(ABC):
     def kl(self, other: Self) -> Tensor:
         """Exact divergence KL(self || other) in nats, float32 `[...]`."""
 
+    @abstractmethod
+    def numbers(self) -> Tensor:
+        """All that it depends on, float32 `[..., F]` without gradient, to be kept until later."""
+
+    @abstractmethod
+    def like(self, numbers: Tensor) -> Self:
+        """The distributions that had these `numbers`, of the same form as this one, whose numbers are ignored."""
+
 
 class Categorical(Distribution):
     """One of K choices.
@@ -78,6 +87,14 @@ class Categorical(Distribution):
 
     def kl(self, other: Self) -> Tensor:
         return (self.log_probs.exp() * (self.log_probs - other.log_probs)).sum(-1)
+
+    def numbers(self) -> Tensor:
+        return self.log_probs.detach()
+
+    def like(self, numbers: Tensor) -> Self:
+        kept = copy(self)
+        kept.log_probs = numbers
+        return kept
 
 
 class MultiCategorical(Distribution):
@@ -118,6 +135,14 @@ class MultiCategorical(Distribution):
     def kl(self, other: Self) -> Tensor:
         return self._parts.kl(other._parts).sum(-1)
 
+    def numbers(self) -> Tensor:
+        return self._parts.numbers().flatten(-2)
+
+    def like(self, numbers: Tensor) -> Self:
+        kept = copy(self)
+        kept._parts = self._parts.like(numbers.reshape(*numbers.shape[:-1], *self._parts.log_probs.shape[-2:]))
+        return kept
+
 
 @lru_cache
 @torch.inference_mode(False)
@@ -136,7 +161,7 @@ class DiagonalGaussian(Distribution):
 
     Args:
         means: `[..., D]`, any floating dtype.
-        log_stds: float32 `[D]`, the same for all entries.
+        log_stds: float32 `[D]`, the same for all entries, or `[..., D]`.
     """
 
     def __init__(self, means: Tensor, log_stds: Tensor) -> None:
@@ -153,14 +178,20 @@ class DiagonalGaussian(Distribution):
 
     def log_prob(self, actions: Tensor) -> Tensor:
         standardized = (actions - self.means) * (-self.log_stds).exp()
-        constants = self.log_stds.sum() + self.means.shape[-1] * _HALF_LOG_TWO_PI
+        constants = self.log_stds.sum(-1) + self.means.shape[-1] * _HALF_LOG_TWO_PI
         return -0.5 * standardized.square().sum(-1) - constants
 
     def entropy(self) -> Tensor:
-        entropy = self.log_stds.sum() + self.means.shape[-1] * (0.5 + _HALF_LOG_TWO_PI)
+        entropy = self.log_stds.sum(-1) + self.means.shape[-1] * (0.5 + _HALF_LOG_TWO_PI)
         return entropy.expand(self.means.shape[:-1])
 
     def kl(self, other: Self) -> Tensor:
         variance_ratios = (2 * (self.log_stds - other.log_stds)).exp()
         distances = ((self.means - other.means) * (-other.log_stds).exp()).square()
         return 0.5 * (variance_ratios + distances - 1 - variance_ratios.log()).sum(-1)
+
+    def numbers(self) -> Tensor:
+        return torch.cat([self.means, self.log_stds.expand_as(self.means)], dim=-1).detach()
+
+    def like(self, numbers: Tensor) -> Self:
+        return type(self)(*numbers.chunk(2, dim=-1))

@@ -10,7 +10,7 @@ from srlhpc.plan.layouts import block_layout
 from srlhpc.plan.plan import Plan, RankPlan
 from srlhpc.plan.replay_sizes import sent_bytes, shard_blocks, store_bytes
 from srlhpc.plan.roles import computing, placed_roles
-from srlhpc.plan.sizes import batches_bytes
+from srlhpc.plan.sizes import batches_bytes, kept_bytes
 from srlhpc.slurm.allocation import Allocation, Component
 from srlhpc.slurm.node_layout import PlacedRank, fits, lay_out, nodes_set
 from srlhpc.specs.cluster import ClusterProfile
@@ -102,11 +102,12 @@ def _missing_nodes(components: Sequence[Component], cluster: ClusterProfile) -> 
 def _check_trainers_memory(plan: Plan, cluster: ClusterProfile) -> None:
     given = cluster.role("trainer").memory_mb_per_rank
     for policy in plan.trained_policies:
-        needed = batches_bytes(plan, policy) / 1e6
+        needed, kept = (size(plan, policy) / 1e6 for size in (batches_bytes, kept_bytes))
         if given is not None and needed > given:
+            by_rule = f" (its rule keeps {kept:,.0f} MB of them)" if kept else ""
             raise UserError(
                 f"roles.trainer.memory_mb_per_rank: is {given}, but a trainer of '{policy}' needs {needed:,.0f} MB for "
-                "its batches alone; raise it, or lower batch.fragments or batch.queue in the job"
+                f"its batches alone{by_rule}; raise it, or lower batch.fragments or batch.queue in the job"
             )
 
 

@@ -23,6 +23,10 @@ from srlhpc.specs.spec import Spec
 
 ACTOR_CRITIC = "actor_critic"
 """A distribution over actions and a value of the same records; `value` is an output of acting."""
+PHASIC_ACTOR_CRITIC = "phasic_actor_critic"
+"""The same, and on trainers a second value of the policy's own features, which does not act."""
+NORMALIZES_RETURNS = (ACTOR_CRITIC, PHASIC_ACTOR_CRITIC)
+"""Contracts in which networks normalise returns."""
 ACTION_VALUES = "action_values"
 """A value of each of some discrete actions, of which acting takes the greatest, or with the probability `epsilon` of
 its exploration any. `Needs.head` is a `srlhpc.specs.action_values.ActionValueHead`."""
@@ -53,9 +57,19 @@ class Offer:
     """Function of the network's module that makes what acts: `(settings, kind, normalize) -> Policy`."""
     build_trained: str | None = None
     """Function that makes what the rule's `build` gets instead of what acts, and that holds it:
-    `(settings, policy, normalize) -> torch.nn.Module`. None: what acts is all that is trained."""
+    `(settings, policy, normalize) -> torch.nn.Module`; of the network's module, or `module:name`. None: what acts is
+    all that is trained."""
     takes_head: bool = False
     """Whether `build` takes the rule's `Needs.head` as a fourth argument."""
+
+
+VALUE_OUTPUT = {"value": ArraySpec((), "float32")}
+"""What acting yields as `actor_critic`: the value of what was seen."""
+
+
+def phasic_actor_critic() -> dict[str, Offer]:
+    """The offer of it by a network whose `build` makes a `srlhpc.policies.actor_critic.ActorCritic`."""
+    return {PHASIC_ACTOR_CRITIC: Offer(VALUE_OUTPUT, build_trained="srlhpc.policies.phasic:build_trained")}
 
 
 ACTION_VALUE_OUTPUTS = {"q_taken": ArraySpec((), "float32"), "q_max": ArraySpec((), "float32")}

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny
 from srlhpc.environment import ArraySpec, FloatArray, Kind, Spaces
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
-from srlhpc.specs.contracts import ACTOR_CRITIC, Needs, Offer
+from srlhpc.specs.contracts import ACTOR_CRITIC, VALUE_OUTPUT, Needs, Offer
 from srlhpc.specs.problems import shown
 from srlhpc.specs.spec import Spec, refusal
 
@@ -113,7 +113,7 @@ class NetworkSettings(Spec):
 
         A rule that trains the network chooses which of the outputs travel with its records.
         """
-        return {ACTOR_CRITIC: Offer({"value": ArraySpec((), "float32")})}
+        return {ACTOR_CRITIC: Offer(VALUE_OUTPUT)}
 
     def check(self, kind: Kind) -> None:
         """Raises UserError if the network cannot serve agents of this kind."""
@@ -158,6 +158,14 @@ class AlgorithmSettings(Spec):
     def explore_in_evaluation(self) -> Mapping[str, float]:
         """The same numbers for whoever acts without being trained: evaluators, `srlhpc eval` and frozen policies."""
         return {}
+
+    def kept_bytes(self, batch: Mapping[str, ArraySpec]) -> int:  # noqa: ARG002
+        """Bytes of host memory in which the rule keeps what it takes of its batches, on each trainer.
+
+        Args:
+            batch: all arrays of a trainer's batch, by name.
+        """
+        return 0
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         """Raises UserError if the algorithm cannot learn from such batches with such a network."""

@@ -56,6 +56,21 @@ def test_restore_brings_back_parameters_and_moments() -> None:
     assert all(not tensor.any() for tensor in flat.state().values())
 
 
+def test_twins_move_the_same_parameters_by_moments_of_their_own() -> None:
+    network, alone = _network(), _network()
+    flat, reference = FlatAdam(network, epsilon=1e-5), FlatAdam(alone, epsilon=1e-8)
+    twin = flat.twin(epsilon=1e-8)
+    for optimizer in (twin, reference):
+        optimizer.gradients.fill_(0.5)
+        optimizer.step(0.1, torch.tensor(0.0), None)
+    assert torch.equal(flat.parameters, reference.parameters)
+    assert all(map(torch.equal, twin.state().values(), reference.state().values()))
+    assert not any(tensor.any() for tensor in flat.state().values())
+    flat.step(0.1, torch.tensor(0.0), None)
+    assert torch.equal(next(network.parameters()).flatten(), twin.parameters[:35])
+    assert twin.state()["adam.step"].item() == 1.0
+
+
 def test_use_loads_no_compiler_of_torch() -> None:
     program = (
         "import sys, torch; from torch import nn; from srlhpc.algorithms.flat_adam import FlatAdam\n"

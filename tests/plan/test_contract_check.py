@@ -20,8 +20,8 @@ RULE = {"kind": "tests.plan.wanting"}
         (
             {"contract": "crystal_ball"},
             "policies.default: algorithm tests.plan.wanting trains networks that offer 'crystal_ball', but network "
-            "mlp offers 'actor_critic', 'action_values'; set network.kind to one that offers 'crystal_ball', or "
-            "algorithm.kind to a rule that trains what the network offers",
+            "mlp offers 'actor_critic', 'phasic_actor_critic', 'action_values'; set network.kind to one that offers "
+            "'crystal_ball', or algorithm.kind to a rule that trains what the network offers",
         ),
         (
             {"outputs": {"visits": (4,)}},

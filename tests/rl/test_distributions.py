@@ -145,3 +145,33 @@ def test_kl_is_the_mean_log_ratio_of_samples(pair: tuple[Distribution, Distribut
 def test_samples_with_the_same_generator_seed_are_equal(pair: tuple[Distribution, Distribution]) -> None:
     assert torch.equal(pair[0].sample(generator(3)), pair[0].sample(generator(3)))
     assert not torch.equal(pair[0].sample(generator(3)), pair[0].sample(generator(4)))
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        Categorical(torch.randn(7, 3, 4, generator=generator()), torch.tensor([True, True, False, True])),
+        MultiCategorical(torch.randn(7, 3, 5, generator=generator()), (2, 3)),
+        DiagonalGaussian(torch.randn(7, 3, 2, generator=generator()), torch.tensor([0.1, -0.5])),
+    ],
+    ids=["categorical", "multi", "gaussian"],
+)
+def test_distribution_of_kept_numbers_is_that_of_before(distribution: Distribution) -> None:
+    numbers = distribution.numbers()
+    assert numbers.shape[:2] == (7, 3)
+    assert not numbers.requires_grad
+    other: Distribution = distribution.like(torch.zeros_like(numbers)).like(numbers)
+    assert torch.equal(distribution.kl(other), torch.zeros(7, 3)) or isinstance(distribution, DiagonalGaussian)
+    assert distribution.kl(other).abs().max() < 1e-6
+    actions = distribution.sample(generator())
+    assert torch.equal(other.log_prob(actions), distribution.log_prob(actions))
+    assert torch.equal(other.entropy(), distribution.entropy())
+    # Some of them, too.
+    torch.testing.assert_close(other.like(numbers[2]).entropy(), distribution.entropy()[2])
+    torch.testing.assert_close(other.like(numbers[2]).log_prob(actions[2]), distribution.log_prob(actions)[2])
+
+
+def test_divergence_is_from_the_first_to_the_second() -> None:
+    old, new = (Categorical(torch.tensor(p).log()) for p in ([0.7, 0.2, 0.1], [0.5, 0.3, 0.2]))
+    assert old.kl(new).item() == pytest.approx(0.0851228, abs=1e-6)
+    assert new.kl(old).item() == pytest.approx(0.0920328, abs=1e-6)

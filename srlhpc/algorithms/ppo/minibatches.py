@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -18,32 +18,48 @@ from srlhpc.algorithms.algorithm import Batch
 
 
 @dataclass
-class Minibatch:
-    """Records of one gradient step: `[N]` shuffled ones, or with memory whole chunks of columns, `[T / C, N]`."""
+class Rows:
+    """What a network sees of the records of one gradient step, and which of them count.
+
+    `[N]` shuffled ones, or with memory whole chunks of columns, `[T / C, N]`.
+    """
 
     observations: dict[str, Tensor]
     state: dict[str, Tensor]
     first: Tensor
     action_masks: Tensor | None
+    valid: Tensor
+
+    def after(self, records: int, state: dict[str, Tensor]) -> Self:
+        """What is left behind the first records of every chunk; `state` is the recurrent state there."""
+        return replace(self._each(lambda array: array[records:]), state=state)
+
+    def to(self, device: torch.device) -> Self:
+        """The same on a device."""
+        return self._each(lambda array: array.to(device, non_blocking=True))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
+        changed: dict[str, Any] = {
+            name: {key: change(array) for key, array in value.items()} if isinstance(value, dict) else change(value)
+            for name, value in vars(self).items()
+            if value is not None
+        }
+        return replace(self, **changed)
+
+
+@dataclass
+class Minibatch(Rows):
+    """Records of one gradient step of PPO."""
+
     actions: Tensor
     old_log_probs: Tensor
     old_values: Tensor
     advantages: Tensor
     targets: Tensor
-    valid: Tensor
     stale: Tensor | None = None
     weights: Tensor | None = None
     proximal: Tensor | None = None
     """These three as in `Targets`."""
-
-    def after(self, records: int, state: dict[str, Tensor]) -> Minibatch:
-        """What is left behind the first records of every chunk; `state` is the recurrent state there."""
-        later: dict[str, Any] = {
-            name: {key: array[records:] for key, array in value.items()} if isinstance(value, dict) else value[records:]
-            for name, value in vars(self).items()
-            if value is not None
-        }
-        return replace(self, **later | {"state": state})
 
 
 @dataclass
@@ -61,7 +77,22 @@ class Targets:
     """float32 `[T, B]`: log-probabilities by the policy that ratios are clipped beside; None: the one that acted."""
 
 
-_OF_AGE = ("stale", "weights", "proximal")
+class Selection(NamedTuple):
+    """Where the records of one gradient step are in a batch."""
+
+    records: Tensor
+    """Places t * B + b of records, int64 `[N]`, or with memory `[T / C, N]`."""
+    state: dict[str, Tensor]
+    """Recurrent states before the chunks, `[N, ...]`; empty without memory."""
+
+    def of(self, array: Tensor) -> Tensor:
+        """Its records of an array `[T, B, ...]`: `[N, ...]`, or with memory `[T / C, N, ...]`."""
+        rows = array.flatten(0, 1).index_select(0, self.records.flatten())
+        return rows if self.records.ndim == 1 else rows.view(*self.records.shape, *rows.shape[1:])
+
+    def put(self, rows: Tensor, array: Tensor) -> None:
+        """The inverse of `of`: writes rows to the places in a contiguous array that they belong to."""
+        array.flatten(0, 1).index_copy_(0, self.records.flatten(), rows.flatten(0, self.records.ndim - 1))
 
 
 class Sampler(ABC):
@@ -70,7 +101,7 @@ class Sampler(ABC):
     def __init__(self, batch: Batch, minibatches: int) -> None:
         self._batch = batch
         self._minibatches = minibatches
-        self._steps, self._columns = batch.rewards.shape
+        self._steps, self._columns = batch.valid.shape
 
     @abstractmethod
     def items(self) -> int:
@@ -81,19 +112,22 @@ class Sampler(ABC):
         """Valid records of each minibatch, float64 `[minibatches]`."""
 
     @abstractmethod
-    def take(self, indices: Tensor, targets: Targets) -> Minibatch:
+    def take(self, indices: Tensor) -> Selection:
         """The records of one minibatch, by the indices of its items."""
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
         """Indices of the items of each minibatch, on the batch's device; a single one is not shuffled."""
-        items = self.items()
         if self._minibatches == 1:
-            return [torch.arange(items, device=self._batch.rewards.device)]
-        device = self._batch.rewards.device
+            return self.in_order()
+        device = self._batch.valid.device
         # Pinned, so that the copy does not wait for what the device computes.
-        order = torch.randperm(items, generator=generator, pin_memory=device.type == "cuda")
+        order = torch.randperm(self.items(), generator=generator, pin_memory=device.type == "cuda")
         order = order.to(device, non_blocking=True)
         return list(order.chunk(self._minibatches))
+
+    def in_order(self) -> list[Tensor]:
+        """The same, not shuffled."""
+        return list(torch.arange(self.items(), device=self._batch.valid.device).chunk(self._minibatches))
 
 
 class RecordSampler(Sampler):
@@ -106,13 +140,8 @@ class RecordSampler(Sampler):
         valid = self._batch.valid.flatten()
         return torch.stack([valid[indices].sum(dtype=torch.float64) for indices in minibatches])
 
-    def take(self, indices: Tensor, targets: Targets) -> Minibatch:
-        batch = self._batch
-
-        def rows(tensor: Tensor) -> Tensor:
-            return tensor.flatten(0, 1).index_select(0, indices)
-
-        return _minibatch(batch, targets, rows, {})
+    def take(self, indices: Tensor) -> Selection:
+        return Selection(indices, {})
 
 
 class ChunkSampler(Sampler):
@@ -142,21 +171,16 @@ class ChunkSampler(Sampler):
         """Valid records of each chunk, float64 `[C * B]`."""
         return valid.reshape(self._chunks, self._length, -1).sum(1, dtype=torch.float64).flatten()
 
-    def take(self, indices: Tensor, targets: Targets) -> Minibatch:
-        batch, columns = self._batch, self._columns
+    def take(self, indices: Tensor) -> Selection:
+        columns = self._columns
         # Without a valid record it is computed all the same: it adds zeros, and every trainer makes as many steps.
         if self._counted is not None and bool(self._counted[indices].any()):
             indices = indices[self._counted[indices]]
         # Item p is chunk p // B of column p % B, and a chunk's records lie B apart in the flattened batch.
         steps = torch.arange(self._length, device=indices.device).unsqueeze(1)
-        records = ((indices // columns * self._length + steps) * columns + indices % columns).flatten()
-
-        def chunks(tensor: Tensor) -> Tensor:
-            rows = tensor.flatten(0, 1).index_select(0, records)
-            return rows.view(self._length, len(indices), *rows.shape[1:])
-
+        records = (indices // columns * self._length + steps) * columns + indices % columns
         states = {name: rows.flatten(0, 1).index_select(0, indices) for name, rows in self._states.items()}
-        return _minibatch(batch, targets, chunks, states)
+        return Selection(records, states)
 
 
 def sampler(batch: Batch, minibatches: int) -> Sampler:
@@ -164,20 +188,31 @@ def sampler(batch: Batch, minibatches: int) -> Sampler:
     return ChunkSampler(batch, minibatches) if batch.state else RecordSampler(batch, minibatches)
 
 
-def _minibatch(
-    batch: Batch, targets: Targets, records: Callable[[Tensor], Tensor], state: dict[str, Tensor]
-) -> Minibatch:
-    """The minibatch whose records `records` takes from each array."""
+def seen(batch: Batch, selected: Selection) -> dict[str, Any]:
+    """The arguments of `Rows` for some records of a batch."""
+    return {
+        "observations": {name: selected.of(array) for name, array in batch.observations.items()},
+        "state": selected.state,
+        "first": selected.of(batch.first),
+        "action_masks": None if batch.action_masks is None else selected.of(batch.action_masks),
+        "valid": selected.of(batch.valid),
+    }
+
+
+def minibatch(batch: Batch, targets: Targets, selected: Selection) -> Minibatch:
+    """Some records of a batch, and what PPO's loss takes of them."""
+
+    def given(array: Tensor | None) -> Tensor | None:
+        return None if array is None else selected.of(array)
+
     return Minibatch(
-        observations={name: records(array) for name, array in batch.observations.items()},
-        state=state,
-        first=records(batch.first),
-        action_masks=None if batch.action_masks is None else records(batch.action_masks),
-        actions=records(batch.actions),
-        old_log_probs=records(batch.log_probs),
-        old_values=records(targets.old_values),
-        advantages=records(targets.advantages),
-        targets=records(targets.values),
-        valid=records(batch.valid),
-        **{name: records(array) for name in _OF_AGE if (array := getattr(targets, name)) is not None},
+        **seen(batch, selected),
+        actions=selected.of(batch.actions),
+        old_log_probs=selected.of(batch.log_probs),
+        old_values=selected.of(targets.old_values),
+        advantages=selected.of(targets.advantages),
+        targets=selected.of(targets.values),
+        stale=given(targets.stale),
+        weights=given(targets.weights),
+        proximal=given(targets.proximal),
     )

@@ -7,10 +7,10 @@ from typing import Annotated, Self
 from annotated_types import Ge, Le
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from srlhpc.environment import ArraySpec, Kind
+from srlhpc.environment import Kind
 from srlhpc.errors import UserError
 from srlhpc.specs.batch import BatchSpec
-from srlhpc.specs.contracts import ACTOR_CRITIC, Needs
+from srlhpc.specs.contracts import ACTOR_CRITIC, VALUE_OUTPUT, Needs
 from srlhpc.specs.named_modules import AlgorithmSettings, NetworkSettings
 from srlhpc.specs.schedule import Schedule, check_not_negative
 from srlhpc.specs.spec import refusal
@@ -83,14 +83,17 @@ class Settings(AlgorithmSettings):
         return self
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
-        return Needs(ACTOR_CRITIC, {"value": ArraySpec((), "float32")})
+        return Needs(ACTOR_CRITIC, VALUE_OUTPUT)
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
-        if network.recurrent is not None:
-            size, unit = batch.fragments * batch.chunks, "fragments or their chunks (with memory, they stay whole)"
-        else:
-            size, unit = batch.fragments * batch.fragment_steps, "records (batch.fragments * batch.fragment_steps)"
-        if size % self.minibatches:
-            raise UserError(
-                f"algorithm.minibatches is {self.minibatches}, which does not divide a trainer's batch of {size} {unit}"
-            )
+        check_minibatches("minibatches", self.minibatches, batch, network)
+
+
+def check_minibatches(key: str, minibatches: int, batch: BatchSpec, network: NetworkSettings) -> None:
+    """Raises UserError if a trainer's batch cannot be divided so; `key` is the setting's."""
+    if network.recurrent is not None:
+        size, unit = batch.fragments * batch.chunks, "fragments or their chunks (with memory, they stay whole)"
+    else:
+        size, unit = batch.fragments * batch.fragment_steps, "records (batch.fragments * batch.fragment_steps)"
+    if size % minibatches:
+        raise UserError(f"algorithm.{key} is {minibatches}, which does not divide a trainer's batch of {size} {unit}")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import check_finite
+from srlhpc.algorithms.gradient_step import check_steps
 from srlhpc.algorithms.ppo.loss import SUMS, Loss
 from srlhpc.rl.losses import explained_variance, variance
 
@@ -74,8 +74,7 @@ def epoch_of(numbers: list[float], valid_count: float) -> Epoch:
         DivergedError: a check is not finite.
     """
     sums, deviation, checks = numbers[: len(SUMS)], numbers[len(SUMS)], numbers[len(SUMS) + 1 :]
-    losses, norms = checks[::2], checks[1::2]
-    for loss, norm in zip(losses, norms, strict=True):
-        check_finite({"loss": loss, "gradient_norm": norm})
+    check_steps(checks)
+    norms = checks[1::2]
     means = {name: total / max(valid_count, 1.0) for name, total in zip(SUMS, sums, strict=True)}
     return Epoch(means, deviation, sum(norms) / len(norms))

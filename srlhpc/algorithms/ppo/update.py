@@ -19,11 +19,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, sum_together
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
+from srlhpc.algorithms.gradient_step import gradient_step
+from srlhpc.algorithms.ppo.estimates import Estimates, estimates
 from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
-from srlhpc.algorithms.ppo.minibatches import Minibatch, Sampler, Targets, sampler
+from srlhpc.algorithms.ppo.minibatches import Minibatch, Sampler, Targets, minibatch, sampler
 from srlhpc.algorithms.ppo.proximal import log_probs_now
 from srlhpc.algorithms.ppo.settings import Settings
 from srlhpc.algorithms.ppo.statistics import (
@@ -35,8 +37,9 @@ from srlhpc.algorithms.ppo.statistics import (
     batch_sums,
     epoch_of,
 )
-from srlhpc.policies.contracts import ActorCriticPolicy
-from srlhpc.rl.returns import gae
+from srlhpc.algorithms.ppo.warm_up import warmed_up
+from srlhpc.algorithms.undoing import undone_if_diverged
+from srlhpc.policies.contracts import ActorCriticPolicy, Evaluate
 from srlhpc.rl.staleness import lag_weights
 from srlhpc.specs.schedule import value_at
 
@@ -44,34 +47,46 @@ from srlhpc.specs.schedule import value_at
 class Ppo(Algorithm):
     """Proximal policy optimisation of an actor-critic policy."""
 
-    def __init__(self, settings: Settings, policy: ActorCriticPolicy, context: Context) -> None:
+    def __init__(
+        self, settings: Settings, policy: ActorCriticPolicy, context: Context, evaluate: Evaluate | None = None
+    ) -> None:
         self._settings = settings
         self._policy = policy
         self._context = context
-        self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
+        self._evaluate = evaluate or policy.evaluate
+        self.optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
+        """What moves the parameters."""
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
-        before, statistics = self._optimizer.snapshot(), [buffer.clone() for buffer in self._policy.buffers()]
-        try:
-            return Update((yield from self._update(batch)))
-        except DivergedError:
-            self._optimizer.restore(before)
-            # Statistics of returns move before the first gradient step.
-            for buffer, earlier in zip(self._policy.buffers(), statistics, strict=True):
-                buffer.copy_(earlier)
-            raise
+        with undone_if_diverged(self._policy, self.optimizer):
+            return Update((yield from self.learn(batch, self.estimates(batch))))
 
     def state(self) -> Mapping[str, Tensor]:
-        return self._optimizer.state()
+        return self.optimizer.state()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        self._optimizer.load_state(state)
+        self.optimizer.load_state(state)
 
-    def _update(self, batch: Batch) -> Generator[None, None, dict[str, float]]:
+    def estimates(self, batch: Batch) -> Estimates:
+        """Advantages and values of a batch, by the parameters of now."""
+        with self._context.arithmetic():
+            return estimates(self._policy, batch, gamma=self._settings.gamma, gae_lambda=self._settings.gae_lambda)
+
+    def learn(self, batch: Batch, estimated: Estimates) -> Generator[None, None, dict[str, float]]:
+        """One update, as `Algorithm.update` says, that leaves it to the caller to go back if it diverges.
+
+        Args:
+            batch: what is learnt from.
+            estimated: what `estimates` says of it.
+
+        Returns:
+            Metrics.
+
+        Raises:
+            DivergedError: parameters and buffers may have moved.
+        """
         settings, reducer = self._settings, self._context.reducer
         coefficients = self._coefficients(batch.steps)
-        advantages = self._advantages(batch)
-        values = self._policy.return_values(batch.outputs["value"])
         shares = sampler(batch, settings.minibatches)
         epochs = self._draw_epochs(shares, batch.version)
 
@@ -82,9 +97,9 @@ class Ppo(Algorithm):
         return_sums = counts.new_empty(0)
         # Later uses would count the batch's returns again.
         if batch.is_first_use:
-            return_sums = self._policy.return_sums(advantages + values, batch.valid)
+            return_sums = self._policy.return_sums(estimated.returns, batch.valid)
         # One collective call for all that must be known before the first gradient step.
-        sums = torch.cat([batch_sums(advantages, values, batch.valid), counts, weight_sum, return_sums])
+        sums = torch.cat([batch_sums(*estimated, batch.valid), counts, weight_sum, return_sums])
         yield from reducer.sum(sums)
         numbers = yield from to_host_list(sums)
         if len(return_sums):
@@ -92,7 +107,7 @@ class Ppo(Algorithm):
         statistics = batch_statistics(numbers[:BATCH_SUMS])
         counts_left = iter(numbers[BATCH_SUMS : BATCH_SUMS + len(counts)])
         targets = replace(
-            self._targets(advantages, values, statistics),
+            self._targets(estimated, statistics),
             stale=lags > 0 if settings.stale_ratio_clip is not None else None,
             # They weigh 1 on average, so that losses stay means.
             weights=None
@@ -106,8 +121,8 @@ class Ppo(Algorithm):
         for epoch, minibatches in enumerate(epochs, start=1):
             steps = []
             for indices in minibatches:
-                rows = self._warmed_up(shares.take(indices, targets), batch.burn_in_steps)
-                step = yield from self._step(rows, next(counts_left), coefficients)
+                rows = minibatch(batch, targets, shares.take(indices))
+                step = yield from self._step(rows, batch.burn_in_steps, next(counts_left), coefficients)
                 steps.append(step)
                 yield
             unseen.append((yield from self._epoch_numbers(steps)))
@@ -120,7 +135,7 @@ class Ppo(Algorithm):
                 break
 
         if batch.is_first_use:
-            yield from self._update_normalizers(batch, advantages + values)
+            yield from self._update_normalizers(batch, estimated.returns)
         return done[-1].means | {
             "gradient_norm": done[-1].gradient_norm,
             "ratio_max_deviation_first": done[0].first_deviation,
@@ -144,34 +159,11 @@ class Ppo(Algorithm):
             decoupled_ratio_clip=settings.decoupled_ratio_clip,
         )
 
-    def _advantages(self, batch: Batch) -> Tensor:
-        """GAE on the behaviour policy's values; only the bootstrap is computed now."""
-        steps = len(batch.rewards)
-        with self._context.arithmetic():
-            last = self._policy.act(
-                {key: array[steps] for key, array in batch.observations.items()},
-                batch.final_state,
-                batch.first[steps],
-                action_masks=None if batch.action_masks is None else batch.action_masks[steps],
-                generator=None,
-            )
-        values = self._policy.return_values(batch.outputs["value"])
-        last_values = self._policy.return_values(last.outputs["value"])
-        return gae(
-            batch.rewards,
-            values,
-            torch.cat([values[1:], last_values.unsqueeze(0)]),
-            batch.terminated,
-            batch.truncated,
-            gamma=self._settings.gamma,
-            lambda_=self._settings.gae_lambda,
-        )
-
-    def _targets(self, advantages: Tensor, values: Tensor, statistics: BatchStatistics) -> Targets:
-        targets = self._policy.normalize_values(advantages + values)
+    def _targets(self, estimated: Estimates, statistics: BatchStatistics) -> Targets:
+        advantages, normalized = estimated.advantages, self._policy.normalize_values
         if self._settings.normalize_advantages:
             advantages = (advantages - statistics.advantage_mean) / (statistics.advantage_std + 1e-8)
-        return Targets(advantages, self._policy.normalize_values(values), targets)
+        return Targets(advantages, normalized(estimated.values), normalized(estimated.returns))
 
     def _proximal(self, batch: Batch, lags: Tensor) -> Tensor:
         """Log-probabilities by the parameters of now; where these acted, as they were recorded, to the bit."""
@@ -184,38 +176,24 @@ class Ppo(Algorithm):
         generator = self._context.generator(version)
         return [shares.epoch(generator) for _ in range(self._settings.epochs)]
 
-    def _warmed_up(self, rows: Minibatch, burn_in: int) -> Minibatch:
-        """The records behind the burn-in, from the state that it leaves: a constant, so that no gradient goes back."""
-        if not burn_in:
-            return rows
-        with self._context.arithmetic():
-            state = self._policy.warm_up(
-                {key: array[:burn_in] for key, array in rows.observations.items()},
-                rows.state,
-                rows.first[:burn_in],
-                action_masks=None if rows.action_masks is None else rows.action_masks[:burn_in],
-            )
-        return rows.after(burn_in, dict(state))
-
     def _step(
-        self, rows: Minibatch, valid_count: float, coefficients: Coefficients
+        self, rows: Minibatch, burn_in: int, valid_count: float, coefficients: Coefficients
     ) -> Generator[None, None, GradientStep]:
-        """One gradient step, unchecked: the caller restores the parameters if a number is not finite."""
+        # What has no gradients takes a context of its own (`Context.arithmetic`).
         with self._context.arithmetic():
-            evaluated = self._policy.evaluate(rows.observations, rows.state, rows.first, action_masks=rows.action_masks)
-            loss = ppo_loss(evaluated, rows, coefficients)
-        # By the valid records of all trainers: the sum of their gradients is then that of the mean loss.
-        scaled = loss.total / max(valid_count, 1.0)
-        gradients = self._optimizer.gradients
-        gradients.zero_()
-        torch.autograd.backward(scaled)
-        total = scaled.detach().reshape(1)
-        yield from sum_together(self._context.reducer, gradients, total)
-        norm = gradients.norm()
-        # Without a valid record nothing is learnt, though moments of before would move on.
-        if valid_count:
-            self._optimizer.step(coefficients.learning_rate, norm, self._settings.max_gradient_norm)
-        return GradientStep(loss, torch.cat([total, norm.reshape(1)]))
+            rows = warmed_up(self._policy, rows, burn_in)
+        with self._context.arithmetic():
+            said = self._evaluate(rows.observations, rows.state, rows.first, action_masks=rows.action_masks)
+            loss = ppo_loss(said, rows, coefficients)
+        checks = yield from gradient_step(
+            loss.total,
+            valid_count,
+            self.optimizer,
+            reducer=self._context.reducer,
+            learning_rate=coefficients.learning_rate,
+            max_gradient_norm=self._settings.max_gradient_norm,
+        )
+        return GradientStep(loss, checks)
 
     def _epoch_numbers(self, steps: list[GradientStep]) -> Generator[None, None, Tensor]:
         """What `epoch_of` takes: sums over the epoch's valid records of all trainers, and the checks of every step."""

@@ -18,6 +18,7 @@ from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.target_network import TargetNetwork
+from srlhpc.algorithms.undoing import undone_if_diverged
 from srlhpc.algorithms.vtrace.loss import (
     OF_FRAGMENTS,
     SUMS,
@@ -48,16 +49,13 @@ class VTraceRule(Algorithm):
         self._old = None if settings.clip_ratio is None else TargetNetwork(policy, self._optimizer)
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
-        before, buffers = self._optimizer.snapshot(), [buffer.clone() for buffer in self._policy.buffers()]
         old = None if self._old is None else self._old.parameters.clone()
         if self._old is not None and batch.version % self._settings.old_policy_updates == 0:
             self._old.copy()
         try:
-            return Update((yield from self._update(batch)))
+            with undone_if_diverged(self._policy, self._optimizer):
+                return Update((yield from self._update(batch)))
         except DivergedError:
-            self._optimizer.restore(before)
-            for buffer, earlier in zip(self._policy.buffers(), buffers, strict=True):
-                buffer.copy_(earlier)
             if self._old is not None and old is not None:
                 self._old.load(old)
             raise

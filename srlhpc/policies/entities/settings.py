@@ -13,7 +13,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError, counted, did_you_mean
-from srlhpc.specs.contracts import Offer, action_values
+from srlhpc.specs.contracts import Offer, action_values, phasic_actor_critic
 from srlhpc.specs.named_modules import CRITICS, NetworkSettings
 from srlhpc.specs.spec import Spec
 
@@ -75,7 +75,7 @@ class Settings(NetworkSettings):
         return own if self.shared else own | {CRITICS + name: spec for name, spec in own.items()}
 
     def offers(self, kind: Kind) -> Mapping[str, Offer]:
-        return {**super().offers(kind), **action_values(kind)}
+        return {**super().offers(kind), **phasic_actor_critic(), **action_values(kind)}
 
     def check(self, kind: Kind) -> None:
         for key in self.own:

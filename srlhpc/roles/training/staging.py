@@ -6,7 +6,6 @@ B = K x E x A or K x N columns; where columns are joint B = K x E or K x N, and 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Set
 from types import EllipsisType
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.comm.channel import Message
+from srlhpc.data.batch_arrays import batch_array, batch_columns, before_columns, column_axes, gathered_fields
 from srlhpc.data.blocks import NEW_STACKS, BlockHeader
 from srlhpc.data.layout import Array, Axis, Field, Layout
 from srlhpc.data.stacks import build_stacks, own_frames, whole
@@ -25,7 +25,6 @@ from srlhpc.environment import Stack
 from srlhpc.rl.policy_lag import PolicyLag, policy_lag
 from srlhpc.roles.training.copy_stream import CopyStream, Transfer
 
-_COLUMN_AXES = (Axis.ENVIRONMENT, Axis.AGENT, Axis.COLUMN)
 _COUNTS = ("filled", "valid", "steps", "oldest_version")
 
 
@@ -43,22 +42,18 @@ class Staging:
         """
         assert device.type == "cpu" or stream is not None
         self._blocks = blocks
-        counted = {axis for field in layout.fields for axis in field.axes}
-        sizes = {axis: layout.size(axis) for axis in _COLUMN_AXES if axis in counted}
-        self.columns = blocks * math.prod(sizes.values())
+        sizes = {axis: layout.size(axis) for axis in column_axes(layout)}
+        self.columns = batch_columns(layout, blocks)
         """B, fragments of a whole batch."""
         self._tensors: dict[str, Tensor] = {}
         self._places: list[tuple[str, Array, _Stretch]] = []
         """Room for each block in turn, by field, and how the block's array is stretched to it."""
         self._stacks: list[tuple[str, Array, Stack]] = []
         """Room for each block's stacks of frames."""
-        for given in layout.fields:
-            if given.name == NEW_STACKS:
-                continue
-            field = whole(given)
-            dtype = torch.from_numpy(np.empty(0, field.dtype)).dtype
-            shape = _batch_shape(field, self.columns)
-            self._tensors[field.name] = tensor = torch.zeros(shape, dtype=dtype, pin_memory=device.type == "cuda")
+        for given in gathered_fields(layout):
+            field, array = whole(given), batch_array(given, self.columns)
+            dtype = torch.from_numpy(np.empty(0, array.dtype)).dtype
+            self._tensors[field.name] = tensor = torch.zeros(array.shape, dtype=dtype, pin_memory=device.type == "cuda")
             room, stretch = _place(field, tensor.numpy(), blocks, sizes)
             if given.stack is None:
                 self._places.append((field.name, room, stretch))
@@ -175,22 +170,9 @@ class Staging:
 _Stretch = tuple[slice | EllipsisType | None, ...]
 
 
-def _batch_shape(field: Field, columns: int) -> tuple[int, ...]:
-    """Shape of a field in a batch: environments and agents become one axis, the columns.
-
-    In a field without them, which all columns of a block share, the columns come behind the other axes.
-    """
-    return (*field.shape[: _before_columns(field)], columns, *field.shape[len(field.axes) :])
-
-
-def _before_columns(field: Field) -> int:
-    """How many axes lie before the columns."""
-    return sum(axis not in _COLUMN_AXES for axis in field.axes)
-
-
 def _place(field: Field, array: Array, blocks: int, sizes: Mapping[Axis, int]) -> tuple[Array, _Stretch]:
     """Room for each block in a batch's array, and the index that adds the axes which a block's array lacks."""
-    before = _before_columns(field)
+    before = before_columns(field)
     columns = sizes.values()
     room = array.reshape(*field.shape[:before], blocks, *columns, *field.shape[len(field.axes) :])
     added = (slice(None) if axis in field.axes else None for axis in sizes)

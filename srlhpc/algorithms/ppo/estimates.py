@@ -1,0 +1,52 @@
+"""What a batch says of its actions and states, before anything is learnt from it.
+
+Letters: T records of a fragment, B columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from srlhpc.algorithms.algorithm import Batch
+from srlhpc.policies.contracts import ActorCriticPolicy
+from srlhpc.rl.returns import gae
+
+
+class Estimates(NamedTuple):
+    """In units of the return, float32 `[T, B]` each."""
+
+    advantages: Tensor
+    values: Tensor
+    """Of the behaviour policy."""
+
+    @property
+    def returns(self) -> Tensor:
+        """What values are to become."""
+        return self.advantages + self.values
+
+
+def estimates(policy: ActorCriticPolicy, batch: Batch, *, gamma: float, gae_lambda: float) -> Estimates:
+    """GAE on the behaviour policy's values; only the bootstrap is computed now."""
+    steps = len(batch.rewards)
+    last = policy.act(
+        {key: array[steps] for key, array in batch.observations.items()},
+        batch.final_state,
+        batch.first[steps],
+        action_masks=None if batch.action_masks is None else batch.action_masks[steps],
+        generator=None,
+    )
+    values = policy.return_values(batch.outputs["value"])
+    last_values = policy.return_values(last.outputs["value"])
+    advantages = gae(
+        batch.rewards,
+        values,
+        torch.cat([values[1:], last_values.unsqueeze(0)]),
+        batch.terminated,
+        batch.truncated,
+        gamma=gamma,
+        lambda_=gae_lambda,
+    )
+    return Estimates(advantages, values)
