@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 
-def joined(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The tensors of all parts by `PART.NAME`."""
-    return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+def joined(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The tensors of all groups by `GROUP.NAME`."""
+    return {f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
 
 
 def part_of(state: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:

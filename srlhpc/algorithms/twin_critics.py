@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Context
-from srlhpc.algorithms.flat_adam import FlatAdam
-from srlhpc.algorithms.parts import Part
+from srlhpc.algorithms.objectives import Objective
 from srlhpc.algorithms.target_network import TargetNetwork
 from srlhpc.algorithms.transitions import Transitions
 from srlhpc.policies.contracts import Critics
@@ -41,8 +40,8 @@ class TwinCritics:
 
     def __init__(self, module: Critics, learning_rate: Schedule, adam_epsilon: float) -> None:
         self.module = module
-        self.part = Part("critic", FlatAdam(module, epsilon=adam_epsilon), learning_rate)
-        self.target = TargetNetwork(module, self.part.optimizer)
+        self.objective = Objective("critic", module, learning_rate, adam_epsilon)
+        self.target = TargetNetwork(module, self.objective.optimizer)
 
     def find_gradients(self, rows: Transitions, targets: Tensor, context: Context) -> CriticGradients:
         """Leaves the gradients of the sum of the loss in the optimiser.
@@ -56,8 +55,7 @@ class TwinCritics:
             values = self.module(rows.seen, rows.actions)
         errors = critic_errors(values, targets, rows.valid)
         loss = critic_loss(errors, rows.weights)
-        self.part.optimizer.gradients.zero_()
-        torch.autograd.backward(loss)
+        self.objective.differentiate(loss)
         with torch.no_grad():
             sizes = errors.abs().mean(0)
             # Of the values, only those of valid records are added up: an error is their distance from the target.
@@ -72,7 +70,7 @@ class TwinCritics:
 
     def state(self) -> dict[str, dict[str, Tensor]]:
         """Live tensors of `critics` and `targets`."""
-        optimizer = self.part.optimizer
+        optimizer = self.objective.optimizer
         return {
             "critics": {"parameters": optimizer.parameters, **optimizer.state()},
             "targets": {"parameters": self.target.parameters},

@@ -1,4 +1,4 @@
-"""One SAC update, step by step: critics, actor and temperature learn at once (srlhpc/algorithms/parts.py).
+"""One SAC update, step by step: critics, actor and temperature learn at once (srlhpc/algorithms/objectives.py).
 
 Letters: N rows, D dimensions of an action, C critics.
 """
@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
-from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.named_tensors import joined, put_back
-from srlhpc.algorithms.parts import Part, learning_rates, mean_gradients, step
+from srlhpc.algorithms.objectives import Objective, learning_rates, mean_gradients, step
 from srlhpc.algorithms.sac.loss import actor_loss, soft_values
 from srlhpc.algorithms.sac.settings import Settings
 from srlhpc.algorithms.sac.temperature import Temperature
@@ -32,9 +31,7 @@ class Sac(Algorithm):
     def __init__(self, settings: Settings, trained: ActorAndCritics[SquashedGaussian], context: Context) -> None:
         self._settings, self._context = settings, context
         self._actor = trained.actor
-        self._actor_parameters = list(trained.actor.parameters())
-        optimizer = FlatAdam(trained.actor, epsilon=settings.adam_epsilon)
-        self._actor_part = Part("actor", optimizer, settings.actor_learning_rate)
+        self._acting = Objective("actor", trained.actor, settings.actor_learning_rate, settings.adam_epsilon)
         self._critics = TwinCritics(trained.critics, settings.critic_learning_rate, settings.adam_epsilon)
         actions = trained.actor.kind.actions
         assert isinstance(actions, Continuous)
@@ -47,17 +44,19 @@ class Sac(Algorithm):
         critic = self._critics.find_gradients(rows, self._targets(rows, later), self._context)
         yield
         sums = critic.sums | self._find_actor_gradients(rows, now)
-        parts = (self._critics.part, self._actor_part)
-        means = yield from mean_gradients(self._context.reducer, parts, sums, rows.valid, temperature=temperature.value)
+        objectives = (self._critics.objective, self._acting)
+        means = yield from mean_gradients(
+            self._context.reducer, objectives, sums, rows.valid, temperature=temperature.value
+        )
         if means.valid:
-            step(parts, means, batch.steps, settings.max_gradient_norm)
+            step(objectives, means, batch.steps, settings.max_gradient_norm)
             found = means.metrics
             temperature.step(found["temperature"], -found["entropy"], self._temperature_rate(batch.steps))
             self._critics.target.follow(settings.polyak)
-        return Update(means.metrics | learning_rates(parts, batch.steps), critic.feedback)
+        return Update(means.metrics | learning_rates(objectives, batch.steps), critic.feedback)
 
     def state(self) -> Mapping[str, Tensor]:
-        own = {"actor": self._actor_part.optimizer.state(), "temperature": self._temperature.state()}
+        own = {"actor": self._acting.optimizer.state(), "temperature": self._temperature.state()}
         return joined(own | self._critics.state())
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
@@ -78,9 +77,7 @@ class Sac(Algorithm):
             drawn = self._actor.distribution(rows.seen).draw(noise)
             values = self._critics.module(rows.seen, drawn.actions)
         loss = actor_loss(drawn.log_probs, values, rows.valid, temperature=self._temperature.value)
-        self._actor_part.optimizer.gradients.zero_()
-        # With inputs named, no gradient is computed of the critics' parameters: a ninth of an update's products.
-        torch.autograd.backward(loss, inputs=self._actor_parameters)
+        self._acting.differentiate(loss)
         entropy = torch.where(rows.valid, drawn.log_probs.detach(), 0.0).sum().neg()
         return {"actor_loss": loss.detach(), "entropy": entropy}
 

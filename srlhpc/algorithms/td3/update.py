@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
-from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.named_tensors import joined, put_back
-from srlhpc.algorithms.parts import Part, learning_rates, mean_gradients, step
+from srlhpc.algorithms.objectives import Objective, learning_rates, mean_gradients, step
 from srlhpc.algorithms.target_network import TargetNetwork
 from srlhpc.algorithms.td3.loss import actor_loss
 from srlhpc.algorithms.td3.settings import Settings
@@ -34,10 +33,8 @@ class Td3(Algorithm):
     def __init__(self, settings: Settings, trained: ActorAndCritics[Deterministic], context: Context) -> None:
         self._settings, self._context = settings, context
         self._actor = trained.actor
-        self._actor_parameters = list(trained.actor.parameters())
-        optimizer = FlatAdam(trained.actor, epsilon=settings.adam_epsilon)
-        self._actor_part = Part("actor", optimizer, settings.actor_learning_rate)
-        self._actor_target = TargetNetwork(trained.actor, optimizer)
+        self._acting = Objective("actor", trained.actor, settings.actor_learning_rate, settings.adam_epsilon)
+        self._actor_target = TargetNetwork(trained.actor, self._acting.optimizer)
         self._critics = TwinCritics(trained.critics, settings.critic_learning_rate, settings.adam_epsilon)
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
@@ -46,23 +43,23 @@ class Td3(Algorithm):
         rows = transitions(batch, self._actor)
         critic = self._critics.find_gradients(rows, self._targets(rows, batch.version), self._context)
         yield
-        sums, parts = critic.sums, [self._critics.part]
+        sums, objectives = critic.sums, [self._critics.objective]
         if moves_actor:
             sums = sums | self._find_actor_gradients(rows)
-            parts.append(self._actor_part)
-        means = yield from mean_gradients(self._context.reducer, parts, sums, rows.valid)
+            objectives.append(self._acting)
+        means = yield from mean_gradients(self._context.reducer, objectives, sums, rows.valid)
         if means.valid:
-            step(parts, means, batch.steps, settings.max_gradient_norm)
+            step(objectives, means, batch.steps, settings.max_gradient_norm)
             if moves_actor or settings.critic_targets_every_update:
                 self._critics.target.follow(settings.polyak)
             if moves_actor:
                 self._actor_target.follow(settings.polyak)
         # What acts stays as it is while the critics learn alone.
-        return Update(means.metrics | learning_rates(parts, batch.steps), critic.feedback, publishes=moves_actor)
+        return Update(means.metrics | learning_rates(objectives, batch.steps), critic.feedback, publishes=moves_actor)
 
     def state(self) -> Mapping[str, Tensor]:
         own = {
-            "actor": self._actor_part.optimizer.state(),
+            "actor": self._acting.optimizer.state(),
             "actor_target": {"parameters": self._actor_target.parameters},
         }
         return joined(own | self._critics.state())
@@ -87,7 +84,5 @@ class Td3(Algorithm):
             actions = self._actor.distribution(rows.seen).actions
             values = self._critics.module.first(rows.seen, actions)
         loss = actor_loss(values, rows.valid)
-        self._actor_part.optimizer.gradients.zero_()
-        # With inputs named, no gradient is computed of the critic's parameters.
-        torch.autograd.backward(loss, inputs=self._actor_parameters)
+        self._acting.differentiate(loss)
         return {"actor_loss": loss.detach()}
