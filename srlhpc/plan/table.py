@@ -41,9 +41,9 @@ def plan_table(plan: Plan) -> str:
         elif plan.trainers(seat.policy):
             blocks, slots = batch_blocks(plan, seat.policy), pool_slots(plan, seat.policy)
             lines.append(f"  batch: {counted(blocks, 'block')} a trainer; pool of {counted(slots, 'slot')}")
-            if kept := kept_bytes(plan, seat.policy):
-                lines.append(f"  kept: {kept / 1e6:,.1f} MB of batches on each trainer, by the learning rule")
             lines.append(f"  {lag_plan(plan, seat.policy)}")
+        if plan.trainers(seat.policy) and (kept := kept_bytes(plan, seat.policy)):
+            lines.append(f"  kept: {kept / 1e6:,.1f} MB of batches on each trainer, by the learning rule")
     lines.append(f"networks compute in {_ARITHMETIC[plan.spec.trainers.precision]}, in acting and training")
     lines.append(f"descriptors: about {30 + len(plan.ranks)} per rank")
     lines.extend(f"note: {note}" for note in plan.notes)

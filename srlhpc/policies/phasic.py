@@ -22,7 +22,7 @@ class PhasicEvaluated(NamedTuple):
     distribution: Distribution
     values: Tensor
     auxiliary_values: Tensor
-    """By the head on the policy's features."""
+    """Values by the head on the policy's features."""
 
 
 class PhasicActorCritic(nn.Module):

@@ -81,6 +81,14 @@ def test_replay_that_is_larger_than_the_machine_is_refused_by_its_capacity() -> 
         check_memory(plan, 50_000_000)
 
 
+def test_batches_that_a_rule_keeps_are_refused_by_its_name() -> None:
+    job = ("policies.default.algorithm.auxiliary_every_updates=2000",)
+    plan = prepare_plan(load_job(str(ROOT / "jobs" / "cartpole_ppg.yaml"), job).spec)
+    check_memory(plan, 1 << 30)
+    with pytest.raises(UserError, match=r"^policies\.default\.algorithm: ppg keeps 0\.0 GB of its batches; with it"):
+        check_memory(plan, 40_000_000)
+
+
 def test_batches_that_are_larger_than_the_machine_are_refused() -> None:
     plan = prepare_plan(spec())
     with pytest.raises(UserError, match=r"^actors\.environments, .* this machine has 0\.0 GB"):

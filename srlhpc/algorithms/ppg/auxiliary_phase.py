@@ -46,7 +46,7 @@ class _Before(NamedTuple):
     """What the parameters at the beginning say of all kept records."""
 
     numbers: Tensor
-    """Of the distributions, float32 `[T, M, F]` on the host; those of chunks without a valid record are 0."""
+    """What the distributions depend on, float32 `[T, M, F]` on the host; 0 in chunks without a valid record."""
     error: Tensor
     """Sum of the auxiliary value's loss over the valid records, float64 `[1]`."""
 
@@ -65,9 +65,9 @@ class AuxiliaryPhase:
         self._settings, self._trained, self._context = settings, trained, context
         epsilon, decay = settings.adam_epsilon, settings.weight_decay
         self.policy_adam = policy_adam.twin(epsilon=epsilon, weight_decay=decay)
-        """Of the policy's parameters, the true value's included."""
+        """What moves the policy's parameters, those of the true value included."""
         self.head_adam = FlatAdam(trained.auxiliary_head, epsilon=epsilon, weight_decay=decay)
-        """Of the auxiliary head."""
+        """What moves the auxiliary head."""
 
     def run(self, kept: Batch, batches: int) -> Generator[None, None, list[float]]:
         """Learns from all kept records; yields between minibatches.

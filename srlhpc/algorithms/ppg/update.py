@@ -94,7 +94,7 @@ class Ppg(Algorithm):
         return Scale(shift, one - shift)
 
     def _metrics(self) -> dict[str, float]:
-        """Of the last phase: only the newest update of a second is told, which is seldom one that holds a phase."""
+        """Numbers of the last phase: of all updates of a second only the newest is told, which seldom holds a phase."""
         phases = float(self._phases)
         told = dict(zip(METRICS, self._told.tolist(), strict=True)) if phases else {}
         return {"auxiliary_phases": phases, **told}

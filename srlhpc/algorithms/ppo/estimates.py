@@ -20,7 +20,7 @@ class Estimates(NamedTuple):
 
     advantages: Tensor
     values: Tensor
-    """Of the behaviour policy."""
+    """Values by the behaviour policy."""
 
     @property
     def returns(self) -> Tensor:
