@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,7 +13,7 @@ from srlhpc.cli.options import open_run, root_option
 from srlhpc.data.atomic import read_json
 from srlhpc.errors import ClusterError, UserError, kind_named
 from srlhpc.runs.batch_output import BatchOutput
-from srlhpc.runs.failures import Failure, failures
+from srlhpc.runs.failures import Failure, failures, signal_name
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.runs.replay_state import resume_lines
 from srlhpc.runs.slurm_output import slurm_output
@@ -52,7 +53,7 @@ def explanation(paths: RunPaths) -> Iterator[str]:
     jobs = SlurmJobs(job_ids(paths))
     state = run_state(paths, jobs)
     attempt = paths.last_attempt()
-    found = failures(attempt) if attempt else []
+    found = _failed_first(attempt, state["reason"]) if attempt else []
     name = state["state"]
     reason = None if state["reason"] in SAID_BY_STATE else state["reason"]
     yield f"run {paths.name}, attempt {state['attempt']}: {name}" + (f" ({reason})" if reason else "")
@@ -77,6 +78,15 @@ def explanation(paths: RunPaths) -> Iterator[str]:
         yield f"resume from {state['last_checkpoint'] or 'the beginning'}: srlhpc resume {paths.typed}"
         if state["last_checkpoint"]:
             yield from _replay(paths)
+
+
+def _failed_first(attempt: AttemptPaths, reason: str | None) -> list[Failure]:
+    """Ranks that failed by themselves, the first one first."""
+    found = failures(attempt)
+    if reason != "start":
+        return found
+    # Those that came in time were killed because others did not.
+    return [failure for failure in found if failure.message != f"was killed by {signal_name(signal.SIGKILL)}"]
 
 
 def _replay(paths: RunPaths) -> Iterator[str]:

@@ -118,6 +118,15 @@ def test_why_says_that_nothing_failed(tmp_path: Path, call: Call) -> None:
     assert "nothing failed" in out
 
 
+def test_why_says_who_came_late_and_not_who_was_killed_for_it(tmp_path: Path, call: Call) -> None:
+    paths = written_run(tmp_path, "mine")
+    last(paths).exit(1).write_text("137 5.0\n")
+    end(paths, "failed", "start", "not all ranks were up after 1 s; missing: actor-0 (rank 2)")
+    out = call("why", "mine")[1]
+    assert "not all ranks were up after 1 s; missing: actor-0 (rank 2)" in out
+    assert "first failure" not in out
+
+
 def test_why_names_role_host_signal_and_log_of_a_killed_rank(tmp_path: Path, call: Call) -> None:
     paths = written_run(tmp_path, "mine")
     last(paths).exit(1).write_text("137 5.0\n")

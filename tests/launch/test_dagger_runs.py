@@ -156,7 +156,7 @@ def test_trained_policy_begins_with_the_weights(expert: RunPaths, tmp_path: Path
         ),
         (
             lambda what: what["policies"]["expert"].update(algorithm={"kind": "sac"}),
-            r"^policies\.expert: algorithm sac draws continuous actions, but agents of kind 'agent' take discrete ones",
+            r"^policies\.expert: algorithm sac trains continuous actions, but agents of kind 'agent' take ",
         ),
     ],
     ids=["missing", "folder", "network", "spaces", "unknown", "random", "memory", "rule"],

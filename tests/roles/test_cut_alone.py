@@ -58,7 +58,7 @@ def advantages(records: int, *, recurrent: bool, script: Script = CUT) -> tuple[
     batch = staging.batch(version=0, steps=0, burn_in=0, is_first_use=True)
     algorithm = ppo.build(ppo.Settings(kind="ppo", gamma=0.5, gae_lambda=0.5), policy, context())
     assert isinstance(algorithm, Ppo)
-    return algorithm._advantages(batch), batch.valid
+    return algorithm.estimates(batch).advantages, batch.valid
 
 
 @pytest.mark.parametrize("records", [4, 3, 2])

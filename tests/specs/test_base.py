@@ -56,9 +56,9 @@ def test_same_factory_as_the_bases_keeps_its_other_keys(tmp_path: Path) -> None:
 
 
 def test_wrong_value_of_a_base_names_the_base(tmp_path: Path) -> None:
-    parent = write(tmp_path, JOB.replace("ranks: 2", "ranks: 0"), "parent.yaml")
+    parent = write(tmp_path, JOB.replace("ranks: 2", "ranks: -1"), "parent.yaml")
     assert complaint(write(tmp_path, "base: parent.yaml\n")) == (
-        f"{parent}:14: actors.ranks: is 0; it must be at least 1."
+        f"{parent}:14: actors.ranks: is -1; it must be at least 0."
     )
 
 

@@ -12,7 +12,7 @@ from tests.specs.jobs import JOB
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("actors.ranks=0", "--set actors.ranks=0: actors.ranks: is 0; it must be at least 1."),
+        ("actors.ring=0", "--set actors.ring=0: actors.ring: is 0; it must be at least 1."),
         ("actors.rank=2", "--set actors.rank=2: actors.rank: unknown key; did you mean 'ranks'?"),
         ("actor.ranks=2", "--set actor.ranks=2: actor: unknown key; did you mean 'actors'?"),
         (
