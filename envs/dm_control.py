@@ -28,9 +28,9 @@ class Settings(EnvironmentSettings):
     requires: ClassVar[dict[str, str]] = {"dm_control": "dm_control"}
 
     domain: str
-    """For example `cheetah`."""
+    """What is moved, for example `cheetah`."""
     task: str
-    """For example `run`."""
+    """What it is to do, for example `run`."""
     task_kwargs: dict[str, Any] = {}
     """Arguments of the task, for example `{time_limit: 5}` in seconds of the simulation. `random` is 0 unless it is
     given; it makes the models of `lqr`, while starts and targets follow from the job's seed."""
