@@ -72,7 +72,16 @@ def build(settings: Settings, num_environments: int, seed: int, render: bool = F
 
 
 def _suite(render: bool) -> Any:
-    """The package. Where nothing is drawn, it does not look for a screen, about which it would warn."""
+    """The package. Where nothing is drawn, it does not look for a screen, about which it would warn.
+
+    Raises:
+        UserError: pictures are wanted, and there is nothing to draw them with.
+    """
+    if render and not any(name in os.environ for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")):
+        raise UserError(
+            "--video: dm_control draws on a screen, and there is none here; set MUJOCO_GL=egl or osmesa in the shell's "
+            "environment"
+        )
     if render or "MUJOCO_GL" in os.environ or "dm_control" in sys.modules:
         return importlib.import_module("dm_control.suite")
     os.environ["MUJOCO_GL"] = "disable"

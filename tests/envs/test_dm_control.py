@@ -153,3 +153,11 @@ def test_task_that_draws_as_it_starts_says_what_it_lacks() -> None:
     done = run(BUILD.format("quadruped", "escape"))
     assert "'quadruped/escape' prepares pictures as it starts" in done.stderr
     assert "MUJOCO_GL=egl" in done.stderr
+
+
+def test_pictures_without_a_screen_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    settings = Settings(factory="dm_control", domain="cheetah", task="run")
+    with pytest.raises(UserError, match="--video: dm_control draws on a screen.* MUJOCO_GL=egl"):
+        build(settings, 1, 0, render=True)

@@ -61,6 +61,7 @@ def test_pool_is_made_anew_for_every_reset_but_the_first_with_its_seed() -> None
     assert pool.reset(seed=5)[0] == 5
     assert pool._pool is not first
     assert pool.reset(seed=6)[0] == 6
+    assert Pool(SeedsOnly("Any-v0", {}, 2, 1), 5).reset(seed=6)[0] == 6
 
 
 @dataclass
