@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -15,8 +13,6 @@ from srlhpc.slurm.commands import SlurmSilent, run_slurm
 from srlhpc.slurm.jobs import component_states
 from srlhpc.slurm.states import RUNNING
 from srlhpc.specs.cluster import ClusterProfile
-
-log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -36,46 +32,32 @@ def refusal(job: str, cluster: ClusterProfile, environment: Mapping[str, str]) -
 def requeue(
     job: str,
     signals: JobSignals,
-    cluster: ClusterProfile,
     *,
     ask: Callable[[str], list[str]] = component_states,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome | None:
     """Requeues a job; returns None then, and else how the job ends instead.
 
+    submitit's own handler is not used: a job that is cancelled just before its `scontrol requeue` would be revived.
+
     Args:
         job: its id.
-        signals: submitit's handler does it; a job that is being ended is left alone.
-        cluster: the signal that submitit expects.
+        signals: of its foreman.
         ask: what Slurm says of the job's components.
         sleep: between two questions to a controller that is silent.
-
-    Raises:
-        SystemExit: by submitit, when it has requeued the job.
     """
     try:
         states = _patiently(lambda: ask(job), signals, sleep)
     except ClusterError as error:
         return Outcome("failed", "requeue", f"job {job} was not requeued: {error}")
     if signals.terminated_at is not None or set(states) != {RUNNING}:
-        # Requeueing a job that was just cancelled would revive it.
         return Outcome("interrupted", "terminated", f"not requeued: job {job} is {'/'.join(states) or 'gone'}")
     try:
-        _by_submitit(signals, cluster)
-        # It was not submitit that started this foreman, or submitit could not: its files may be on a full disk.
-        _patiently(lambda: run_slurm(["scontrol", "requeue", job]), signals, sleep)
+        # Slurm itself leaves alone what has been cancelled since the question, and calls that a success.
+        _patiently(lambda: run_slurm(["scontrol", "requeue", "incomplete", job]), signals, sleep)
     except ClusterError as error:
         return Outcome("failed", "requeue", f"job {job} could not be requeued: {error}")
     return None
-
-
-def _by_submitit(signals: JobSignals, cluster: ClusterProfile) -> None:
-    if signals.requeue is None:
-        return
-    try:
-        signals.requeue(signal.Signals[f"SIG{cluster.signal}"], None)
-    except Exception as error:
-        log.warning("submitit could not requeue the job, trying it without: %s", error)
 
 
 def _patiently(command: Callable[[], _T], signals: JobSignals, sleep: Callable[[float], None]) -> _T:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
 
 from srlhpc.data import mailbox
 from srlhpc.ranks.guarded_signals import guarded
@@ -90,15 +89,11 @@ class JobSignals:
         self.announced_at: float | None = None
         """Seconds on the monotonic clock; None: no warning yet."""
         self.terminated_at: float | None = None
-        self.requeue: Callable[[int, FrameType | None], Any] | None = None
-        """submitit's handler, which requeues the job and exits."""
 
     def catch(self) -> None:
         """Replaces submitit's handlers by its own; call it from the main thread."""
         for number in (*WARNINGS, *ENDS):
-            before = signal.signal(number, self._note)
-            if number in WARNINGS and callable(before):
-                self.requeue = before
+            signal.signal(number, self._note)
         signal.signal(signal.SIGCONT, signal.SIG_DFL)
         if os.environ.pop(WARNED_VARIABLE, None):
             self.announced_at = time.monotonic()

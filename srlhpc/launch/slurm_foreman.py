@@ -263,9 +263,7 @@ class SlurmForeman:
         if refused := refusal(self._job, self._cluster, os.environ):
             return replace(outcome, message=f"{outcome.message}; {refused}")
         self._progress.say(f"requeueing job {self._job} ({outcome.reason}); {last_checkpoint(self._paths)}")
-        # Before the call: submitit leaves this process by SystemExit when it has requeued the job.
-        self._keeps_run = True
-        instead = requeue(self._job, self._signals, self._cluster)
+        instead = requeue(self._job, self._signals)
         self._keeps_run = instead is None
         return instead or outcome
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from srlhpc.errors import ClusterError, UserError
 from srlhpc.launch.signals import JobSignals
@@ -23,12 +22,6 @@ class SubmittedForeman:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-
-    def checkpoint(self) -> Any:
-        """Called by submitit just before it requeues the job: the same again."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self)
 
     def __call__(self) -> dict[str, str]:
         """Trains until the run or the job ends; returns how.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from srlhpc.launch.signals import JobSignals
 from srlhpc.slurm.commands import SlurmRefused, SlurmSilent
 from srlhpc.specs.cluster import ClusterProfile
 
-CLUSTER = ClusterProfile(signal="USR1", requeues=2)
+CLUSTER = ClusterProfile(requeues=2)
 
 
 class Slurm:
@@ -37,32 +36,12 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> Slurm:
 
 
 def asked(signals: JobSignals, *states: str) -> Any:
-    return requeue("17", signals, CLUSTER, ask=lambda _job: list(states), sleep=lambda _seconds: None)
+    return requeue("17", signals, ask=lambda _job: list(states), sleep=lambda _seconds: None)
 
 
-def test_submitit_requeues_a_running_job_by_the_profiles_signal(slurm: Slurm) -> None:
-    signals = JobSignals()
-    heard: list[int] = []
-
-    def handler(number: int, _frame: object) -> None:
-        heard.append(number)
-        raise SystemExit
-
-    signals.requeue = handler
-    with pytest.raises(SystemExit):
-        asked(signals, "RUNNING", "RUNNING")
-    assert (heard, slurm.told) == ([signal.SIGUSR1], [])
-
-
-def test_job_is_requeued_without_submitit_if_its_files_cannot_be_written(slurm: Slurm) -> None:
-    signals = JobSignals()
-
-    def full_disk(_number: int, _frame: object) -> None:
-        raise OSError("no space")
-
-    signals.requeue = full_disk
-    assert asked(signals, "RUNNING") is None
-    assert slurm.told == [["scontrol", "requeue", "17"]]
+def test_running_job_is_requeued_unless_it_is_cancelled_meanwhile(slurm: Slurm) -> None:
+    assert asked(JobSignals(), "RUNNING", "RUNNING") is None
+    assert slurm.told == [["scontrol", "requeue", "incomplete", "17"]]
 
 
 @pytest.mark.parametrize("states", [("CANCELLED",), ("RUNNING", "COMPLETING"), ()])
@@ -87,12 +66,12 @@ def test_silent_controller_is_asked_again(slurm: Slurm) -> None:
             raise error
         return ["RUNNING"]
 
-    assert requeue("17", JobSignals(), CLUSTER, ask=ask, sleep=pauses.append) is None
+    assert requeue("17", JobSignals(), ask=ask, sleep=pauses.append) is None
     assert (len(pauses), len(slurm.told)) == (2, 1)
 
 
 def test_refused_requeue_fails_with_the_message_of_slurm(slurm: Slurm) -> None:
-    slurm.errors.append(SlurmRefused("`scontrol requeue 17` failed: job may not be requeued", "refused"))
+    slurm.errors.append(SlurmRefused("`scontrol requeue incomplete 17` failed: job may not be requeued", "refused"))
     outcome = asked(JobSignals(), "RUNNING")
     assert (outcome.state, outcome.reason) == ("failed", "requeue")
     assert "may not be requeued" in outcome.message

@@ -24,15 +24,12 @@ def signals() -> Iterator[JobSignals]:
         signal.signal(number, handler)
 
 
-def test_noted_warning_keeps_the_handler_before_it_for_the_requeue(signals: JobSignals) -> None:
+def test_warning_is_noted_in_place_of_the_handler_before_it(signals: JobSignals) -> None:
     asked = []
     signal.signal(signal.SIGUSR2, lambda number, _frame: asked.append(number))
     signals.catch()
     os.kill(os.getpid(), signal.SIGUSR2)
     assert (signals.announced_at is not None, signals.terminated_at, asked) == (True, None, [])
-    assert signals.requeue is not None
-    signals.requeue(signal.SIGUSR2, None)
-    assert asked == [signal.SIGUSR2]
 
 
 @pytest.mark.parametrize(("number", "counted"), [(signal.SIGTERM, 1), (signal.SIGHUP, 1), (signal.SIGINT, 2)])

@@ -128,7 +128,7 @@ class SlurmRun:
     def started(self, number: int) -> dict[str, Any]:
         return read_json(self.paths.attempt(number).attempt) or {}
 
-    def wait_until_trains(self, attempt: int = 1, *, seconds: float = 60.0) -> None:
+    def wait_until_trains(self, attempt: int = 1, *, seconds: float = 120.0) -> None:
         """Until that attempt has trained at least one update and a checkpoint is there."""
 
         def trains() -> bool:
@@ -144,10 +144,10 @@ class SlurmRun:
         name = self.started(attempt).get("checkpoint")
         return updates_of(Path(name)) if name else None
 
-    def wait_for_state(self, *states: str, seconds: float = 60.0) -> None:
+    def wait_for_state(self, *states: str, seconds: float = 120.0) -> None:
         self.wait(lambda: self.state["state"] in states, seconds)
 
-    def wait(self, happened: Callable[[], object], seconds: float = 60.0) -> None:
+    def wait(self, happened: Callable[[], object], seconds: float = 120.0) -> None:
         limit = time.monotonic() + seconds
         while not happened():
             assert time.monotonic() < limit, json.dumps(self.state, indent=1) + self.log

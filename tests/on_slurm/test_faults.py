@@ -8,7 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from srlhpc.launch.requeue import requeue
+from srlhpc.launch.signals import JobSignals
 from srlhpc.slurm.commands import run_slurm
+from srlhpc.slurm.states import RUNNING
 from tests.on_slurm.runs_on_slurm import ENDLESS, LAB_PROFILE, PROFILE, SlurmRun, lab_daemon, lab_script
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("lab"), pytest.mark.timeout(240)]
@@ -91,6 +94,8 @@ def test_run_that_is_scancelled_after_its_end_was_announced_is_not_revived(
     run.wait_until_trains()
     run_slurm(["scancel", "--signal=USR2", "--batch", run.job])
     run_slurm(["scancel", run.job])
+    # As by a foreman that had asked just before.
+    assert requeue(run.job, JobSignals(), ask=lambda _job: [RUNNING]) is None
     run.wait_for_state("cancelled")
     assert run.paths.attempt_numbers() == [1]
 
