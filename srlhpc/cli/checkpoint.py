@@ -9,12 +9,48 @@ from typing import Any
 
 import click
 
+from srlhpc.cli.options import open_run, root_option, say
+from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.data.full_disk import size_text
 from srlhpc.errors import UserError
+from srlhpc.runs.paths import RunPaths
 
 
 @click.group("checkpoint")
 def command() -> None:
-    """What is inside a checkpoint, and whether it is whole."""
+    """Which checkpoints and versions a run has, what is inside one, and whether it is whole."""
+
+
+@command.command("list")
+@click.argument("run")
+@root_option
+def list_files(run: str, root: str | None) -> None:
+    """List the checkpoints of RUN, and the versions of its policies, oldest first."""
+    from srlhpc.runs.checkpoints import all_checkpoints
+    from srlhpc.runs.versions import tags_of, version_files
+
+    paths = open_run(root, run)
+    versions = version_files(paths)
+    tags = tags_of(paths) if versions else {}
+    found = [_line(paths, file) for file in all_checkpoints(paths)]
+    for files in versions.values():
+        found += [_line(paths, file, tags) for file in files]
+    click.echo("\n".join(found)) if found else say(f"run {paths.name} has no checkpoint and no version yet")
+
+
+def _line(paths: RunPaths, file: Path, tags: Mapping[str, int] | None = None) -> str:
+    """A file, its size, and what else tells it from others."""
+    from srlhpc.data.checkpoint import read_score
+
+    more = [tag for tag, updates in (tags or {}).items() if updates == updates_of(file)]
+    try:
+        size = size_text(file.stat().st_size)
+        if tags is None and (score := read_score(file)) is not None:
+            more.append(f"score {score:,.4g}")
+    except (UserError, OSError) as error:
+        size = str(error)
+    shown = file.relative_to(paths.folder) if file.is_relative_to(paths.folder) else file
+    return "  ".join([str(shown), size, *more])
 
 
 @command.command("show")

@@ -26,6 +26,7 @@ from srlhpc.runs.progress import duration_text, timing_lines
 from srlhpc.runs.replay_state import replay_lines
 from srlhpc.runs.search import all_runs, find_run
 from srlhpc.runs.state import SAID_BY_STATE, job_ids, run_state, silence, silent_ranks
+from srlhpc.runs.versions import version_lines
 from srlhpc.slurm.jobs import SlurmJobs
 from srlhpc.slurm.states import words_that
 
@@ -131,7 +132,7 @@ def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list
     lines = ["  ".join(row[column].ljust(widths[column]) for column in shown).rstrip() for row in rows]
     if len(states) == 1:
         lines += [*_episode_lines(states[0], width), *timing_lines(states[0]), *replay_lines(states[0])]
-        lines += _lag_lines(states[0])
+        lines += [*_lag_lines(states[0]), *version_lines(states[0])]
     return lines + [remark for state in states for remark in _remarks(state)]
 
 

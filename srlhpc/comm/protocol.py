@@ -67,8 +67,13 @@ class ChunkHeader(IntEnum):
     """Places in the header of a chunk of a checkpoint part."""
 
     CHECKPOINT = 2
+    """Number of the checkpoint, or VERSION."""
     LENGTH = 3
     REMAINING = 4
+
+
+VERSION = 0
+"""In place of the number of a checkpoint, which count from 1: the part is a version that is kept for itself."""
 
 
 @dataclass

@@ -26,10 +26,12 @@ from srlhpc.roles.coordinating.live_timing import LiveTiming
 from srlhpc.roles.coordinating.liveness import Liveness, RankRecord
 from srlhpc.roles.coordinating.progress import LagLimit, Progress
 from srlhpc.roles.coordinating.run_files import RunFiles, cut_metrics
+from srlhpc.roles.coordinating.version_writing import VersionWriting
 from srlhpc.roles.reporter import Reporter
 from srlhpc.roles.role import Role
 from srlhpc.runs.checkpoints import checkpoint_folder
 from srlhpc.runs.replay_checkpoint import ReplayResume, replay_resumes
+from srlhpc.runs.versions import version_folder
 from srlhpc.specs.patience import LAST_CHECKPOINT_SECONDS
 
 REPORT_SECONDS = 0.25
@@ -99,18 +101,32 @@ def _checkpointing(
     plan, wiring, paths, kept = context.plan, context.wiring, context.paths, context.plan.spec.checkpoint
     keeping = [role for role in plan.named("replay") if is_in_checkpoints(plan, role.policy or "")]
     text = paths.spec.read_text()
+    described = {"spec": text, "versions": library_versions()}
     return Checkpointing(
         checkpoint_folder(paths, kept.keep, kept.keep_best),
         {policy: PartReceiver(wiring.part_inbox(plan.trainers(policy)[0])) for policy in plan.trained_policies},
-        lambda: progress.to_meta(time.monotonic()) | {"spec": text, "versions": library_versions()},
+        lambda: progress.to_meta(time.monotonic()) | described,
         score=lambda: progress.score,
         roles_state=roles_state,
         shards={} if plan.serial else {role.label: PartReceiver(wiring.part_inbox(role)) for role in keeping},
         shard_parts=shard_parts,
+        versions=_version_writing(context, described),
         segments=SegmentFolder(paths.replay, [role.label for role in keeping]),
         spared=_spared(context) if any(replay.leaves_some for replay in resumed) else None,
         in_thread=not plan.serial,
     )
+
+
+def _version_writing(context: RankContext, described: Mapping[str, Any]) -> VersionWriting | None:
+    """What writes versions, if there are to be any; later ones than where the run goes on from are removed."""
+    plan, restored = context.plan, context.restored
+    folders = {policy: version_folder(context.paths, policy, plan.spec.versions) for policy in plan.trained_policies}
+    reached = {} if restored is None else updates_of(restored)
+    for policy, folder in folders.items():
+        folder.remove_later(reached.get(policy, -1))
+    if not plan.spec.versions.are_wanted:
+        return None
+    return VersionWriting(folders, lambda: described, in_thread=not plan.serial)
 
 
 def _spared(context: RankContext) -> tuple[Path, Mapping[str, int]]:

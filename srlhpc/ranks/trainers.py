@@ -204,6 +204,7 @@ class Trainers:
             stop_steps=spec.stop.steps if leads else None,
             stop_updates=spec.stop.updates if leads else None,
             checkpoint_updates=every if leads else None,
+            is_version=spec.versions.is_due,
             pauses=plan.serial,
         )
 

@@ -4,6 +4,7 @@ ROOT/NAME/spec.yaml            the resolved spec, as the last attempt uses it
           run.json             identity: id, name, job, seed, created, code, command
           attempts/0001/       one start of the ranks, see `AttemptPaths`
           checkpoints/         whole files, newest last
+          versions/POLICY/     parameters of past updates, a file each
           replay/              blocks of replay that checkpoints name
           metrics.jsonl        one line a report, written by the coordinator
           status.json          where the run stands, replaced about once a second
@@ -185,6 +186,15 @@ class RunPaths:
     @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
+
+    @property
+    def versions(self) -> Path:
+        """Made when the first version is written."""
+        return self.folder / "versions"
+
+    def versions_of(self, policy: str) -> Path:
+        """The folder of one policy."""
+        return self.versions / policy
 
     @property
     def replay(self) -> Path:

@@ -18,6 +18,7 @@ from srlhpc.runs.checkpoint_fit import kind_differences, network_differences
 from srlhpc.runs.checkpoints import checkpoint_folder
 from srlhpc.runs.creation import is_run
 from srlhpc.runs.paths import RunPaths
+from srlhpc.runs.versions import version_files, version_named
 from srlhpc.specs.experiment import PolicySpec
 from srlhpc.specs.load import load_text
 
@@ -41,8 +42,10 @@ class Source:
     @property
     def run(self) -> RunPaths | None:
         """The run that wrote it, if the file lies in its folder."""
-        paths = RunPaths(self.file.parent.parent)
-        return paths if self.file.parent == paths.checkpoints and is_run(paths) else None
+        of_checkpoint, of_version = RunPaths(self.file.parents[1]), RunPaths(self.file.parents[2])
+        if self.file.parent == of_checkpoint.checkpoints and is_run(of_checkpoint):
+            return of_checkpoint
+        return of_version if self.file.parents[1] == of_version.versions and is_run(of_version) else None
 
 
 def copy_weights(plan: Plan, paths: RunPaths) -> None:
@@ -78,7 +81,8 @@ def find_source(where: str, given: str, name: str) -> Source:
 
     Args:
         where: path of the setting, for messages.
-        given: a checkpoint file, or the folder of a run, whose newest whole one is meant.
+        given: a checkpoint or version file; or the folder of a run, whose newest whole checkpoint is meant; or that and
+            `@` with the updates or tag of a version.
         name: of the policy, and of that of the checkpoint if it has several.
 
     Raises:
@@ -96,7 +100,8 @@ def find_source(where: str, given: str, name: str) -> Source:
     elif file.exists():
         tree = read_checkpoint(file)
     else:
-        raise UserError(f"{where}: there is no {file}; name a checkpoint file, or the folder of a run")
+        file = _version(where, file, name)
+        tree = read_checkpoint(file)
     policies = list(tree.get("policies", {}))
     if len(policies) != 1 and name not in policies:
         raise UserError(
@@ -104,6 +109,26 @@ def find_source(where: str, given: str, name: str) -> Source:
             "the name of the one that is meant"
         )
     return Source(file, name if name in policies else policies[0], tree)
+
+
+def _version(where: str, given: Path, name: str) -> Path:
+    """The file of `RUN@UPDATES` or `RUN@TAG`; of the policy of that name, or of the only one that has versions.
+
+    Raises:
+        UserError: there is none.
+    """
+    folder, _, version = given.name.rpartition("@")
+    paths = RunPaths(given.with_name(folder or given.name))
+    if not folder or not is_run(paths):
+        raise UserError(
+            f"{where}: there is no {given}; name a checkpoint file, the folder of a run, or a version: RUN@UPDATES"
+        )
+    policies = list(version_files(paths))
+    policy = policies[0] if len(policies) == 1 else name
+    try:
+        return version_named(paths, policy, version)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
 
 
 def _differences(source: Source, name: str, spec: PolicySpec, plan: Plan) -> Iterator[str]:

@@ -19,6 +19,7 @@ from srlhpc.runs.earlier_jobs import cancelled_jobs, is_after
 from srlhpc.runs.lease import Holder, read_lease
 from srlhpc.runs.paths import AttemptPaths, RunPaths
 from srlhpc.runs.slurm_output import out_of_memory, slurm_output
+from srlhpc.runs.versions import versions_entry
 from srlhpc.slurm.jobs import SlurmJobs
 from srlhpc.slurm.state import Ending, slurm_state
 from srlhpc.slurm.states import OUT_OF_MEMORY
@@ -77,6 +78,7 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
         "crash_loop": loop.text if state in ("running", "failed") and (loop := crash_loop(paths)) else None,
         "last_checkpoint": checkpoints[-1].name if checkpoints else None,
         "last_checkpoint_updates": updates_of(checkpoints[-1]) if checkpoints else None,
+        "versions": versions_entry(paths),
         "time": status.get("time"),
         "folder": str(paths.folder),
     }

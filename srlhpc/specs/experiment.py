@@ -23,6 +23,7 @@ from srlhpc.specs.episodes import AbsolutePath, EpisodesSpec
 from srlhpc.specs.named_modules import NamedAlgorithm, NamedEnvironment, NamedNetwork
 from srlhpc.specs.replay import ReplaySpec
 from srlhpc.specs.spec import Spec, refusal
+from srlhpc.specs.versions import VersionsSpec
 
 
 class NormalizeSpec(Spec):
@@ -55,8 +56,8 @@ class PolicySpec(Spec):
     batch: BatchSpec = BatchSpec(fragments=1)
     """What one update learns from; required where the policy is trained."""
     weights_from: AbsolutePath | None = None
-    """Checkpoint file, or folder of a run whose newest checkpoint is meant: what acts begins with its parameters, which
-    are copied into the new run. Network and normalisation must be equal there. A policy that nobody trains, such as an
+    """Checkpoint file, or folder of a run whose newest checkpoint is meant, or RUN@UPDATES or RUN@TAG, a version of it:
+    what acts begins with its parameters, which are copied into the new run. Network and normalisation must be equal there. A policy that nobody trains, such as an
     expert, plays with them throughout and needs no batch. null: initial values are drawn."""
     normalize: NormalizeSpec = NormalizeSpec()
     """Running normalisation."""
@@ -319,6 +320,8 @@ class ExperimentSpec(Spec):
     """When the run is finished."""
     checkpoint: CheckpointSpec = CheckpointSpec()
     """Checkpoints."""
+    versions: VersionsSpec = VersionsSpec()
+    """Past parameters that are kept."""
 
     @field_validator("policies")
     @classmethod

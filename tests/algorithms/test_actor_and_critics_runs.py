@@ -83,7 +83,7 @@ def test_actor_is_what_travels_and_the_rest_is_the_rules_state(tmp_path: Path, r
 @pytest.mark.mpi
 @pytest.mark.parametrize(("rule", "trainers"), [("sac", 2), ("td3", 1), ("td3", 2)])
 def test_ranks_under_mpi_train_it(tmp_path: Path, rule: str, trainers: int) -> None:
-    made = job(40, rule, "prioritized", trainers)
+    made = job(10, rule, "prioritized", trainers)
     paths = make_run(tmp_path, made)
     with ranks(paths, made) as run:
         run.wait()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.launch.fork_server import ForkServer, fork_server
 from srlhpc.launch.mpiexec import start_ranks
 from srlhpc.launch.rank_script import rank_program
 from srlhpc.runs.paths import AttemptPaths, RunPaths
@@ -82,13 +85,24 @@ def ranks(paths: RunPaths, job: dict[str, Any], goes_on_from: Path | None = None
     """Starts the ranks of the next attempt, and leaves nothing of them."""
     mpiexec()
     attempt, plan = make_attempt(paths, job, goes_on_from, serial=False)
-    run = MpiRun(paths, attempt, start_ranks(attempt, plan.ranks, rank_program(attempt)))
+    program, environment = rank_program(attempt), dict[str, str]()
+    if (server := _fork_server()) is not None:
+        program, environment = server.program(program), server.environment
+    run = MpiRun(paths, attempt, start_ranks(attempt, plan.ranks, program, environment))
     try:
         yield run
     finally:
         kill_processes_of(attempt.folder)
         run.process.wait()
         remove_leftovers(attempt)
+
+
+@cache
+def _fork_server() -> ForkServer | None:
+    """One for all tests of this process, so that torch is loaded once and not once a rank."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(fork_server())
 
 
 def job(stop: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from srlhpc.comm.protocol import VERSION
 from srlhpc.data.checkpoint_folder import CheckpointFolder
 from srlhpc.data.forgiving import FileSystemLostError
 from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import Score
 from srlhpc.data.segment_folder import REPLAY, SegmentFolder
 from srlhpc.roles.checkpoint_parts import PartReceiver
+from srlhpc.roles.coordinating.version_writing import VersionWriting
 from srlhpc.roles.replaying.shard_part import problems_of, whole_parts
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ class Checkpointing:
         score: how good the weights are, called with it.
         shards: label of a replay rank to its receiver; a checkpoint waits for them, too.
         shard_parts: serial mode: what those would send, taken when the file is written; may fail as that may.
+        versions: what writes the versions that trainers send between those; None: there are none.
         segments: the files of blocks that those parts name; None: nobody keeps them in order.
         roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
         spared: file of the checkpoint that the run went on from, and updates of each policy there, if it holds replay
@@ -58,13 +61,14 @@ class Checkpointing:
         score: Callable[[], Score | None] = lambda: None,
         shards: Mapping[str, PartReceiver] | None = None,
         shard_parts: Callable[[], Mapping[str, Any]] | None = None,
+        versions: VersionWriting | None = None,
         segments: SegmentFolder | None = None,
         roles_state: Callable[[], dict[str, Any]] | None,
         in_thread: bool,
         spared: tuple[Path, Mapping[str, int]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._spared = spared
+        self._spared, self._versions = spared, versions
         self._folder, self._receivers, self._meta, self._score = folder, parts, meta, score
         self._roles_state, self._in_thread, self._clock = roles_state, in_thread, clock
         self._shards, self._shard_parts, self._segments = shards or {}, shard_parts, segments
@@ -144,14 +148,23 @@ class Checkpointing:
             busy = True
         for sender, receiver in self._everyone.items():
             if (part := receiver.poll()) is not None:
-                self._parts[sender] = part
+                self._take(sender, *part)
                 busy = True
             # The next chunk is under way: not to be slept over.
             busy |= receiver.is_receiving
+        if self._versions is not None:
+            self._versions.poll()
         if self._thread is None and self._are_whole:
             self._begin()
             busy = True
         return busy
+
+    def _take(self, sender: tuple[str, str], number: int, part: dict[str, Any]) -> None:
+        if number != VERSION:
+            self._parts[sender] = (number, part)
+            return
+        assert self._versions is not None, "a version that nobody asked for"
+        self._versions.take(sender[1], part)
 
     @property
     def _are_whole(self) -> bool:
@@ -240,10 +253,18 @@ class Checkpointing:
             log.warning(problem)
         self.problem = problem
 
+    @property
+    def problems(self) -> list[str]:
+        """Why the newest checkpoint, and the newest version, are not where they should be."""
+        found = (self.problem, self._versions and self._versions.problem)
+        return [problem for problem in found if problem]
+
     def close(self) -> None:
         """Waits for a file that is being written."""
         if self._thread is not None:
             self._thread.join()
+        if self._versions is not None:
+            self._versions.close()
         for receiver in self._everyone.values():
             receiver.close()
 

@@ -83,7 +83,8 @@ class StatusWriter:
             "waits": waits,
             "warnings": [
                 *self.warnings,
-                *(problem for problem in (self._checkpointing.problem, self._run_files.problem) if problem),
+                *self._checkpointing.problems,
+                *([self._run_files.problem] if self._run_files.problem else []),
             ],
             "time": time.time(),
             "roles": roles,

@@ -43,6 +43,8 @@ class TrainerSettings:
     stop_updates: int | None
     checkpoint_updates: int | None
     """Updates between checkpoints that this trainer asks for; None: the coordinator's clock decides."""
+    is_version: Callable[[int], bool]
+    """Whether there is to be a version after so many updates."""
     pauses: bool
     """Serial mode: after each batch it stands still until it is told to go on."""
 
@@ -73,7 +75,9 @@ class Trainer(Role):
         self._algorithm, self._reducer = algorithm, reducer
         self._batches = batches
         self._publication = Publication(policy, publisher, counters)
-        self._hand_over = HandOver(policy, algorithm, counters, parts, part_copy, settings.checkpoint_updates, clock)
+        self._hand_over = HandOver(
+            policy, algorithm, counters, parts, part_copy, settings.checkpoint_updates, settings.is_version, clock
+        )
         self._totals = counters
         self._clock = clock
         self._updating = self._frozen = False
@@ -163,7 +167,7 @@ class Trainer(Role):
         self._publication.begin()
         self._batches.published(self._publication.version)
         while True:
-            while not self._stopping and not self._may_go_on:
+            while self._hand_over.owes_version or not (self._stopping or self._may_go_on):
                 self._hand_over.send_if_asked()
                 yield
             self._hand_over.send_if_asked()

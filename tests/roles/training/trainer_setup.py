@@ -141,6 +141,7 @@ class Training:
         batches = Batches(room, uses=uses, max_policy_lag=max_policy_lag, queue=queue)
         chosen: dict[str, Any] = {
             "policy": "default", "stop_steps": None, "stop_updates": None, "checkpoint_updates": None, "pauses": False,
+            "is_version": lambda _updates: False,
         } | settings  # fmt: skip
         asks = [Link(Stream.GRANT_REQUESTS, actor, address) for actor in ACTORS]
         answers = [Link(Stream.GRANTS, address, actor) for actor in ACTORS]

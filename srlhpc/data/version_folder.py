@@ -1,0 +1,65 @@
+"""The versions of one policy: what acts after so many updates, a file each; which of them are kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from srlhpc.data.checkpoint import write_checkpoint
+from srlhpc.data.checkpoint_entries import Tree
+from srlhpc.data.checkpoint_names import checkpoint_files, name_of, unfinished_files, updates_of
+from srlhpc.data.forgiving import FORGIVEN_SECONDS
+
+
+class VersionFolder:
+    """A folder of files `updates-000000123.h5`, written by one process at a time.
+
+    A file is a small checkpoint: `meta` and the parameters of one policy.
+
+    Args:
+        path: the folder; made at the first save.
+        keep: newest files kept; None: all.
+        named: updates whose files are kept in any case.
+    """
+
+    def __init__(self, path: Path, keep: int | None = None, named: Collection[int] = ()) -> None:
+        self.path, self._keep, self._named = path, keep, frozenset(named)
+
+    def files(self, *, patience: float = FORGIVEN_SECONDS) -> list[Path]:
+        """All versions, fewest updates first.
+
+        Raises:
+            FileSystemLostError: the file system fails for longer than `patience`, in seconds.
+        """
+        return checkpoint_files(self.path, patience=patience)
+
+    def save(self, tree: Tree, updates: int) -> Path:
+        """Writes one version, then removes those that need not be kept.
+
+        Raises:
+            OSError: it could not be written; nothing was removed but rests of interrupted writes.
+        """
+        # Without its own folder a run was removed, and nothing of it is to appear again.
+        self.path.parent.mkdir(exist_ok=True)
+        self.path.mkdir(exist_ok=True)
+        for rest in unfinished_files(self.path):
+            rest.unlink(missing_ok=True)
+        path = self.path / name_of(updates)
+        write_checkpoint(path, tree)
+        if self._keep is not None:
+            files = self.files()
+            newest = {*files[-self._keep :], path}
+            _remove(file for file in files if file not in newest and updates_of(file) not in self._named)
+        return path
+
+    def remove_later(self, updates: int) -> None:
+        """Removes what was written after so many updates: a run that goes on from there makes them anew."""
+        _remove(file for file in self.files() if updates_of(file) > updates)
+
+
+def _remove(files: Iterable[Path]) -> None:
+    """Removes files; one that will not go is left for the next time."""
+    for file in files:
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
