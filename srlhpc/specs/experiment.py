@@ -57,8 +57,9 @@ class PolicySpec(Spec):
     """What one update learns from; required where the policy is trained."""
     weights_from: AbsolutePath | None = None
     """Checkpoint file, or folder of a run whose newest checkpoint is meant, or RUN@UPDATES or RUN@TAG, a version of it:
-    what acts begins with its parameters, which are copied into the new run. Network and normalisation must be equal there. A policy that nobody trains, such as an
-    expert, plays with them throughout and needs no batch. null: initial values are drawn."""
+    what acts begins with its parameters, which are copied into the new run. Network and normalisation must be equal
+    there. A policy that nobody trains, such as an expert, plays with them throughout and needs no batch. null: initial
+    values are drawn."""
     normalize: NormalizeSpec = NormalizeSpec()
     """Running normalisation."""
     replay: ReplaySpec | None = None
