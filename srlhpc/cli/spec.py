@@ -40,7 +40,11 @@ def command(job: str | None, overrides: tuple[str, ...], schema: bool, show_plan
     elif read and show_plan:
         from srlhpc.launch.preparation import prepare_plan
         from srlhpc.plan.table import plan_table
+        from srlhpc.runs.starting_weights import check_weights
 
-        click.echo(plan_table(prepare_plan(read.spec, naming=read.naming_places)))
+        plan = prepare_plan(read.spec, naming=read.naming_places)
+        with read.naming_places():
+            check_weights(plan)
+        click.echo(plan_table(plan))
     elif read:
         click.echo(dump_experiment(read.spec), nl=False)

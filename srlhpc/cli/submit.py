@@ -68,7 +68,10 @@ def command(
         say(note)
     if dry_run:
         from srlhpc.cli.dry_run import show
+        from srlhpc.runs.starting_weights import check_weights
 
+        with read.naming_places():
+            check_weights(prepared.plan)
         show(prepared, name or f"{Path(job).stem}-ID", runs_root(root), chain)
         return
     paths = _create(open_root(root), name, Path(job).stem, dump_experiment(read.spec), read.spec.seed)

@@ -49,6 +49,12 @@ class EpochDraws:
         """F."""
         return -(-self._rows // self._records)
 
+    def skip(self, count: int) -> None:
+        """Goes on as after so many fragments more."""
+        passed = self._epoch * self.fragments + self._position + count
+        self._epoch, self._position = divmod(passed, self.fragments)
+        self._shuffle()
+
     def _shuffle(self) -> None:
         # Epoch by epoch from the seed, so that nothing else has to be kept of it.
         generator = np.random.default_rng([self._seed, self._epoch])
@@ -73,17 +79,22 @@ class EpochDraws:
         return Fragments((self._first + starts) % self._rows, np.minimum(self._records, self._rows - starts))
 
     def save_state(self) -> dict[str, Any]:
-        """All that further draws depend on, beside rows and records."""
-        return {"seed": self._seed, "epoch": self._epoch, "position": self._position}
+        """All that further draws depend on; rows and records only to be compared."""
+        cut = {"rows": self._rows, "records": self._records}
+        return {"seed": self._seed, "epoch": self._epoch, "position": self._position, **cut}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state.
 
         Raises:
-            ValueError: it is none of so many fragments.
+            ValueError: it is one of other rows or records.
         """
         seed, epoch, position = (int(state[name]) for name in ("seed", "epoch", "position"))
-        if not 0 <= position < self.fragments:
-            raise ValueError(f"position {position:,} is not below the {self.fragments:,} fragments of an epoch")
+        rows, records = (int(state.get(name, own)) for name, own in (("rows", self._rows), ("records", self._records)))
+        if (rows, records) != (self._rows, self._records) or not 0 <= position < self.fragments:
+            raise ValueError(
+                f"{rows:,} rows in fragments of {records:,} were gone through before, not {self._rows:,} in fragments "
+                f"of {self._records:,}"
+            )
         self._seed, self._epoch, self._position = seed, epoch, position
         self._shuffle()

@@ -25,8 +25,9 @@ from srlhpc.data.minari_spaces import Actions, Part, actions_of, observation_par
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
 
-_FILE = "main_data.hdf5"
-_NO_SUCH = f"name the folder of a data set of Minari, or its {_FILE}"
+MINARI_FILE = "main_data.hdf5"
+"""What a data set keeps its episodes in."""
+_NO_SUCH = f"name the folder of a data set of Minari, or its {MINARI_FILE}"
 _FLAG = ArraySpec((), "bool")
 
 
@@ -62,14 +63,14 @@ def _found(path: Path) -> Path:
     if not path.is_dir():
         return path
     for folder in (path / "data", path):
-        if (folder / _FILE).exists():
-            return folder / _FILE
+        if (folder / MINARI_FILE).exists():
+            return folder / MINARI_FILE
         if form := _metadata(folder).get("data_format"):
             raise UserError(
                 f"{path}: is a data set of Minari in the form '{form}', and only 'hdf5' is read; write it anew with "
                 "data_format='hdf5'"
             )
-    raise UserError(f"{path}: holds no {_FILE}; {_NO_SUCH}")
+    raise UserError(f"{path}: holds no {MINARI_FILE}; {_NO_SUCH}")
 
 
 def _metadata(folder: Path) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from srlhpc.data.episode_file import EpisodeFile
 from srlhpc.data.episodes import Episodes, joined
-from srlhpc.data.minari_file import read_minari
+from srlhpc.data.minari_file import MINARI_FILE, read_minari
 from srlhpc.environment import Kind
+from srlhpc.errors import UserError
 
 
 def read_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kind) -> Episodes:
@@ -28,16 +29,44 @@ def read_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kind
 
 def check_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kind) -> None:
     """Refuses what `read_episodes` would, and reads no more of recordings than it must; arguments are the same."""
+    seen: dict[str, tuple[int, Path]] = {}
     for file in map(Path, files):
-        if file.is_dir():
-            read_minari(file, kind)
+        if _is_minari(file):
+            fields = read_minari(file, kind).fields
         else:
             with EpisodeFile(file) as recording:
-                _chosen(recording, policy, own, kind)
+                fields = _chosen(recording, policy, own, kind).fields
+        for name, field in fields.items():
+            frames, other = seen.setdefault(name, (field.frames, file))
+            if frames != field.frames:
+                raise UserError(
+                    f"{file}: has {name} as {_stacked(field.frames)}, {other} as {_stacked(frames)}; learn from files "
+                    "that were recorded alike"
+                )
+
+
+def episodes_bytes(files: Sequence[str], policy: str | None, own: str, kind: Kind) -> int:
+    """Bytes of what `read_episodes` would give; arguments are the same."""
+    size = 0
+    for file in map(Path, files):
+        if _is_minari(file):
+            size += read_minari(file, kind).size_bytes
+        else:
+            with EpisodeFile(file) as recording:
+                size += _chosen(recording, policy, own, kind).size_bytes
+    return size
+
+
+def _stacked(frames: int) -> str:
+    return "whole arrays" if frames == 1 else f"single frames of stacks of {frames}"
+
+
+def _is_minari(path: Path) -> bool:
+    return path.is_dir() or path.name == MINARI_FILE
 
 
 def _read(path: Path, policy: str | None, own: str, kind: Kind) -> Episodes:
-    if path.is_dir():
+    if _is_minari(path):
         return read_minari(path, kind)
     with EpisodeFile(path) as recording:
         return _chosen(recording, policy, own, kind).in_memory()

@@ -166,7 +166,8 @@ def check_memory(plan: Plan, machine_bytes: int) -> None:
     Raises:
         UserError: with the setting that takes the most.
     """
-    needed = sum(memory_bytes(plan).values())
+    read = _read_bytes(plan)
+    needed = sum([*memory_bytes(plan).values(), *read.values()])
     if needed <= machine_bytes:
         return
     shares = {
@@ -178,7 +179,10 @@ def check_memory(plan: Plan, machine_bytes: int) -> None:
     for policy in plan.trained_policies:
         kept = len(plan.trainers(policy)) * kept_bytes(plan, policy)
         rule = plan.spec.policies[policy].algorithm.kind
-        shares[f"policies.{policy}.algorithm: {rule} keeps {kept / 1e9:,.1f} GB of its batches"] = kept
+        # What a rule keeps are batches, so smaller ones are less.
+        shares[f"policies.{policy}.batch: {rule} keeps {kept / 1e9:,.1f} GB of its batches, so batch.fragments"] = kept
+    for policy, size in read.items():
+        shares[f"policies.{policy}.episodes: trainers read {size / 1e9:,.1f} GB, each all files"] = size
     most = max(shares, key=lambda share: shares[share])
     is_most = 2 * shares[most] > needed
     what = most if is_most else "actors.environments, actors.ring, policies.NAME.batch: are too large together"
@@ -186,6 +190,18 @@ def check_memory(plan: Plan, machine_bytes: int) -> None:
         f"{what}; with it the run needs {needed / 1e9:,.1f} GB for blocks, batches and replay (spec --plan); "
         f"this machine has {machine_bytes / 1e9:,.1f} GB: lower it, or submit the job to a cluster"
     )
+
+
+def _read_bytes(plan: Plan) -> dict[str, int]:
+    """Bytes of recorded episodes that all trainers of a policy hold together."""
+    from srlhpc.data.recorded import episodes_bytes
+
+    found = {}
+    for policy in plan.trained_policies:
+        if (episodes := plan.spec.policies[policy].episodes) is not None:
+            size = episodes_bytes(episodes.files, episodes.policy, policy, plan.kind_of(policy))
+            found[policy] = size * len(plan.trainers(policy))
+    return found
 
 
 def check_can_start(allocation: Allocation) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from srlhpc.data.blocks import PolicyShapes, record_fields
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
-from srlhpc.specs.contracts import NORMALIZES_RETURNS, Needs, Offer
+from srlhpc.specs.contracts import Needs, Offer
 from srlhpc.specs.experiment import PolicySpec
+from srlhpc.specs.problems import shown
 
 
 def check_contract(where: str, policy: PolicySpec, kind: Kind) -> None:
@@ -33,12 +34,16 @@ def check_contract(where: str, policy: PolicySpec, kind: Kind) -> None:
             f"{_listed(offers)}; set network.kind to one that offers '{needs.contract}', or algorithm.kind to a rule "
             "that trains what the network offers"
         )
-    _check_data(where, policy, needs)
     _check_offer(f"{where}: algorithm {rule}", network, offers[needs.contract], needs)
 
 
-def _check_data(where: str, policy: PolicySpec, needs: Needs) -> None:
-    rule = policy.algorithm.kind
+def check_data(where: str, policy: PolicySpec, kind: Kind) -> None:
+    """Refuses a trained policy that does not say where its rule's batches come from; arguments as `check_contract`.
+
+    Raises:
+        UserError: with what to add or leave out.
+    """
+    rule, needs = policy.algorithm.kind, policy.algorithm.needs(kind)
     if needs.data == "replay" and policy.replay is None:
         raise UserError(
             f"{where}.replay: is missing; algorithm {rule} draws from replay: add "
@@ -59,10 +64,16 @@ def _check_data(where: str, policy: PolicySpec, needs: Needs) -> None:
             f"{where}.episodes: algorithm {rule} learns from what its policy does; leave episodes out, or set "
             "algorithm.kind to behaviour_cloning"
         )
-    if policy.normalize.returns and needs.contract not in NORMALIZES_RETURNS:
+    for what, value in (("observations", policy.normalize.observations), ("returns", policy.normalize.returns)):
+        if value and what not in needs.normalizes:
+            raise UserError(
+                f"{where}.normalize.{what}: is {shown(value)}, but algorithm {rule} keeps no running statistics of "
+                f"{what}, so nothing would be scaled by them; set it to false"
+            )
+    if needs.data == "episodes" and (needs.outputs or needs.fields or needs.after or needs.joint):
         raise UserError(
-            f"{where}.normalize.returns: is {policy.normalize.returns}, but networks normalise returns only as "
-            f"{_listed(NORMALIZES_RETURNS)}, and algorithm {rule} trains them as '{needs.contract}'; set it to false"
+            f"{where}.algorithm: {rule} learns from recorded episodes, but its Settings (`needs`) ask for outputs of "
+            "acting, further fields, records behind the last one or joint columns, which such batches do not have"
         )
 
 

@@ -21,8 +21,8 @@ def check_expert(plan: Plan, policy: str) -> None:
         return
     if plan.trainers(expert):
         raise UserError(
-            f"policies.{policy}.algorithm.expert: is '{expert}', which is trained itself; let an entry of agents that "
-            "it plays say train: false"
+            f"policies.{policy}.algorithm.expert: is '{expert}', which is trained itself; an expert plays no "
+            "agents, or only such whose entry of agents says train: false"
         )
     spec = plan.spec.policies[expert]
     if spec.weights_from is None:
@@ -39,6 +39,10 @@ def check_expert(plan: Plan, policy: str) -> None:
         needs, offers = spec.algorithm.needs(plan.kind_of(policy)), spec.network.offers(plan.kind_of(policy))
     except UserError as error:
         raise UserError(f"policies.{expert}: {error}") from None
+    try:
+        spec.network.check(plan.kind_of(policy))
+    except UserError as error:
+        raise UserError(f"policies.{expert}.network: {error}") from None
     if needs.contract not in offers:
         raise UserError(
             f"policies.{expert}: algorithm {spec.algorithm.kind} trains networks that offer '{needs.contract}', but "

@@ -31,9 +31,9 @@ def _consequence(plan: Plan, policy: str, limit: int | None) -> str:
 
 
 def lag_advice(plan: Plan, policy: str) -> str | None:
-    """Which setting makes data newer; None where the limit was chosen, where batches are kept in a queue, and with
-    replay."""
-    if plan.replays(policy):
+    """Which setting makes data newer; None where the limit was chosen, where batches are kept in a queue, with replay,
+    and with files."""
+    if plan.replays(policy) or not plan.sinks(policy):
         return None
     spec, auto = plan.spec.policies[policy], auto_policy_lag(plan, policy)
     if plan.serial or spec.batch.queue is not None or isinstance(spec.max_policy_lag, int):

@@ -13,13 +13,13 @@ def needs_grants(plan: Plan, policy: str) -> bool:
     limited."""
     if plan.replays(policy):
         return True
-    return bool(plan.trainers(policy)) and max_policy_lag(plan, policy) is not None
+    return bool(plan.sinks(policy)) and max_policy_lag(plan, policy) is not None
 
 
 def max_policy_lag(plan: Plan, policy: str) -> int | None:
-    """The limit in updates; None for none, as with replay. In a serial run it is only what comes from using a batch
-    again."""
-    if plan.replays(policy):
+    """The limit in updates; None for none, as with replay and files. In a serial run it is only what comes from using a
+    batch again."""
+    if plan.replays(policy) or not plan.sinks(policy):
         return None
     return plan.spec.policies[policy].batch.uses - 1 if plan.serial else oldest_trained(plan, policy)
 
@@ -29,7 +29,7 @@ def oldest_trained(plan: Plan, policy: str) -> int | None:
 
     A serial run's tighter limit is only on starts: what starts beyond it is trained all the same.
     """
-    if plan.replays(policy):
+    if plan.replays(policy) or not plan.sinks(policy):
         return None
     lag = plan.spec.policies[policy].max_policy_lag
     if lag != "auto":
@@ -44,7 +44,7 @@ def auto_policy_lag(plan: Plan, policy: str) -> int | None:
     fragments, which then would be dropped.
     """
     batch = plan.spec.policies[policy].batch
-    lengths = {name: fragment(plan, name).steps for name in plan.trained_policies}
+    lengths = {name: fragment(plan, name).steps for name in plan.fed_policies}
     if batch.queue is not None or policy in must_not_wait(lengths):
         return None
     return lag_of_busy_actors(fragments_in_play(plan, policy), batch.fragments, batch.uses)

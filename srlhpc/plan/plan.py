@@ -152,6 +152,11 @@ class Plan:
         """Policies that have trainers, in the spec's order."""
         return tuple(name for name in self.spec.policies if self.trainers(name))
 
+    @property
+    def fed_policies(self) -> tuple[str, ...]:
+        """Trained policies that learn from what actors play, and not from files, in the spec's order."""
+        return tuple(name for name in self.trained_policies if self.sinks(name))
+
     # --- who feeds and serves whom -------------------------------------------------------------------------------
 
     @cached_property

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from srlhpc.comm.acquisition import must_not_wait
-from srlhpc.environment import Kind, Spaces
-from srlhpc.errors import UserError, counted, did_you_mean
-from srlhpc.plan.contract_check import check_contract, check_fields
-from srlhpc.plan.expert_check import check_expert
-from srlhpc.plan.exploration import check_exploration, columns, exploration_notes
+from srlhpc.environment import Spaces
+from srlhpc.errors import UserError
+from srlhpc.plan.exploration import exploration_notes
 from srlhpc.plan.lag_limits import max_policy_lag
-from srlhpc.plan.layouts import block_layout, fragment, policy_shapes, request_layout, windows_layout
+from srlhpc.plan.layouts import fragment
 from srlhpc.plan.plan import Plan, RolePlan, Seat
+from srlhpc.plan.plan_check import check_acting, check_batch, check_feedback, check_message_sizes, check_policy
 from srlhpc.plan.replay_check import check_replay
 from srlhpc.plan.roles import ROLES
-from srlhpc.plan.sizes import block_fragments
-from srlhpc.specs.contracts import Needs
+from srlhpc.plan.seating import seats
 from srlhpc.specs.experiment import ExperimentSpec
-from srlhpc.specs.named_modules import AlgorithmSettings
 
-_MAX_MESSAGE_BYTES = (1 << 31) - 1
 _SERVERS_BESIDE = {"trainer": "trainer", "inline": "actor"}
 """Roles on whose ranks the policy servers are, by `actors.inference.kind`; else they have their own."""
 
@@ -39,92 +34,23 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     Raises:
         UserError: agents without a policy, a batch that no whole number of blocks makes, too few groups, ...
     """
-    seats = tuple(_seats(spec, spaces))
-    plan = Plan(spec, spaces, serial, _roles(spec, seats, serial), seats, ())
-    for seat in seats:
-        _check_policy(plan, seat)
-    _check_acting(plan)
+    seated = tuple(seats(spec, spaces))
+    plan = Plan(spec, spaces, serial, _roles(spec, seated, serial), seated, ())
+    for seat in seated:
+        check_policy(plan, seat)
+    check_acting(plan)
     plan = replace(plan, notes=(*_notes(plan), *_lag_notes(plan), *exploration_notes(plan)))
-    for policy in plan.trained_policies:
-        if not plan.replays(policy) and plan.sinks(policy):
-            _check_batch(plan, policy)
+    for policy in plan.fed_policies:
+        if not plan.replays(policy):
+            check_batch(plan, policy)
     for policy in plan.trained_policies:
         if plan.replays(policy):
             check_replay(plan, policy)
         else:
-            _check_feedback(plan, policy)
-    for seat in seats:
-        _check_message_sizes(plan, seat.policy)
+            check_feedback(plan, policy)
+    for seat in seated:
+        check_message_sizes(plan, seat.policy)
     return plan
-
-
-def _seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
-    places: dict[str, dict[str, list[tuple[int, bool]]]] = {}
-    for kind in spaces.kinds:
-        for place, agent in enumerate(kind.agents):
-            # The first entry that matches counts.
-            entry = next((e for e in spec.agents if re.fullmatch(e.match, agent)), None)
-            if entry is None:
-                raise UserError(
-                    f"agents: no entry matches agent '{agent}' of the environment; add one, for example "
-                    f"{{match: '.*', policy: {next(iter(spec.policies))}}}"
-                )
-            places.setdefault(entry.policy, {}).setdefault(kind.name, []).append((place, entry.train))
-    experts = _experts(spec, {policy: spaces.kind(next(iter(kinds))) for policy, kinds in places.items()})
-    for policy in spec.policies:
-        kinds = places.get(policy)
-        if not kinds and policy in experts:
-            continue
-        if not kinds:
-            known = ", ".join(agent for kind in spaces.kinds for agent in kind.agents)
-            raise UserError(f"policies.{policy}: no agent uses it; the environment's agents are {known}")
-        if len(kinds) > 1:
-            raise UserError(
-                f"policies.{policy}: plays agents of different observation or action spaces "
-                f"({', '.join(kinds)}){_remedy(spec.policies[policy].algorithm, spaces.kind(next(iter(kinds))))}"
-            )
-        ((kind_name, agents),) = kinds.items()
-        yield Seat(
-            policy,
-            kind_name,
-            tuple(place for place, _ in agents),
-            tuple(i for i, (_, train) in enumerate(agents) if train),
-        )
-
-
-def _experts(spec: ExperimentSpec, kinds: Mapping[str, Kind]) -> set[str]:
-    """Policies that label what others play, of those that play agents of a kind."""
-    found = {}
-    for policy, kind in kinds.items():
-        needs = _needs(spec.policies[policy].algorithm, kind)
-        if needs is not None and needs.expert is not None:
-            found[needs.expert] = policy
-    for expert, policy in found.items():
-        if expert not in spec.policies:
-            raise UserError(
-                f"policies.{policy}.algorithm.expert: is '{expert}', which is not in policies"
-                f"{did_you_mean(expert, list(spec.policies))}"
-            )
-    return set(found)
-
-
-def _needs(rule: AlgorithmSettings, kind: Kind) -> Needs | None:
-    """What a rule needs; None where it refuses the agents, which is said later and better."""
-    try:
-        return rule.needs(kind)
-    except UserError:
-        return None
-
-
-def _remedy(rule: AlgorithmSettings, kind: Kind) -> str:
-    """What to do where one policy plays agents of several kinds."""
-    needs = _needs(rule, kind)
-    if needs is not None and needs.joint:
-        return (
-            f", and algorithm {rule.kind} learns from agents of equal ones together; pad their spaces until they are "
-            "equal, or give each kind a policy in `agents`: a team of its own"
-        )
-    return "; give each its own policy in `agents`"
 
 
 class _RoleList:
@@ -187,26 +113,15 @@ def _check_roles(spec: ExperimentSpec, seats: tuple[Seat, ...], trained: list[st
         raise UserError("actors.inference.kind: is 'trainer'; every policy must be trained then")
 
 
-def _check_acting(plan: Plan) -> None:
-    """Whether somebody acts where something is learnt from it, and nobody where nothing is."""
-    spec, trained = plan.spec, plan.trained_policies
-    acting = [policy for policy in trained if spec.policies[policy].episodes is None]
-    if acting and not spec.actors.ranks:
-        raise UserError(
-            f"actors.ranks: is 0, but policy {acting[0]} learns from what it does; raise it, or let the policy learn "
-            "from recorded episodes (episodes, algorithm behaviour_cloning)"
-        )
-    if not acting and spec.actors.ranks:
-        raise UserError(
-            f"actors.ranks: is {spec.actors.ranks}, but all that is learnt from are files of episodes, so nothing of "
-            "what they play would be used; set it to 0 (evaluators play all the same)"
-        )
-
-
 def _notes(plan: Plan) -> list[str]:
     notes, spec = [], plan.spec
     inference = spec.actors.inference.kind
-    if inference != "server" and "policy_servers" in spec.model_fields_set:
+    if not spec.actors.ranks:
+        unused = [f"actors.{key}" for key in spec.actors.model_fields_set - {"ranks"}]
+        unused += ["policy_servers"] if "policy_servers" in spec.model_fields_set else []
+        if unused:
+            notes.append(f"{', '.join(sorted(unused))}: not used, since nobody acts (actors.ranks: 0)")
+    elif inference != "server" and "policy_servers" in spec.model_fields_set:
         notes.append(
             f"policy_servers is not used: with actors.inference.kind {inference}, no rank serves actions alone"
         )
@@ -221,9 +136,7 @@ def _notes(plan: Plan) -> list[str]:
 def _lag_notes(plan: Plan) -> Iterator[str]:
     """Which policies of several start fragments beyond their limit, lest groups wait in a circle."""
     limited = {
-        policy: fragment(plan, policy).steps
-        for policy in plan.trained_policies
-        if max_policy_lag(plan, policy) is not None
+        policy: fragment(plan, policy).steps for policy in plan.fed_policies if max_policy_lag(plan, policy) is not None
     }
     for policy in must_not_wait(limited):
         yield (
@@ -233,64 +146,3 @@ def _lag_notes(plan: Plan) -> Iterator[str]:
             f"{'; with several trainers the run may pause for seconds' if plan.spec.trainers.ranks > 1 else ''}; "
             "choose batch.fragment_steps so that the longer is a multiple of the shorter"
         )
-
-
-def _check_feedback(plan: Plan, policy: str) -> None:
-    algorithm = plan.spec.policies[policy].algorithm
-    if algorithm.needs(plan.kind_of(policy)).gives_feedback:
-        raise UserError(
-            f"policies.{policy}.algorithm: {algorithm.kind} gives feedback on the rows of a batch, such as priorities, "
-            "but every batch is made of fresh blocks, which are not drawn by it; choose an algorithm that gives none"
-        )
-
-
-def _check_policy(plan: Plan, seat: Seat) -> None:
-    """Whether network, learning rule and agents of a policy fit each other."""
-    where, policy, kind = f"policies.{seat.policy}", plan.spec.policies[seat.policy], plan.spaces.kind(seat.kind)
-    check_contract(where, policy, kind)
-    check_expert(plan, seat.policy)
-    check_exploration(where, policy.algorithm, columns(plan, seat.policy))
-    try:
-        policy.network.check(kind)
-    except UserError as error:
-        raise UserError(f"{where}.network: {error}") from None
-    check_fields(where, policy.algorithm.kind, policy_shapes(plan, seat.policy))
-
-
-def _check_batch(plan: Plan, policy: str) -> None:
-    spec = plan.spec.policies[policy]
-    brought, wanted = block_fragments(plan, policy), spec.batch.fragments
-    if wanted % brought:
-        raise UserError(
-            f"policies.{policy}.batch.fragments: is {wanted}; one block brings {counted(brought, 'fragment')} "
-            f"({counted(plan.spec.actors.environments, 'environment')} x {_columns_of_one(plan, policy)}), "
-            f"and a batch is a whole number of blocks: use a multiple of {brought}, or change actors.environments"
-        )
-    groups, trainers = len(plan.groups), len(plan.trainers(policy))
-    if groups < trainers:
-        raise UserError(
-            f"actors: {counted(groups, 'group')} (ranks x ring) cannot feed {trainers} trainers of policy {policy}; "
-            "raise actors.ranks or actors.ring"
-        )
-
-
-def _columns_of_one(plan: Plan, policy: str) -> str:
-    agents = counted(len(plan.seat(policy).trained), "trained agent")
-    return f"1 column of {agents}" if policy_shapes(plan, policy).joint_agents else agents
-
-
-def _check_message_sizes(plan: Plan, policy: str) -> None:
-    replays = bool(plan.replays(policy))
-    steps = "replay.block_steps" if replays else "batch.fragment_steps"
-    messages = [
-        ("block", block_layout(plan, policy), f"actors.environments or {steps}"),
-        ("request", request_layout(plan, policy), "actors.environments"),
-    ]
-    if replays:
-        messages.append(("part of a batch", windows_layout(plan, policy), "batch.fragments, or raise replay.ranks"))
-    for name, layout, remedy in messages:
-        if layout.size_bytes > _MAX_MESSAGE_BYTES:
-            raise UserError(
-                f"policies.{policy}: one {name} has {layout.size_bytes / 1e9:.1f} GB; at most 2 GiB fit in a message: "
-                f"lower {remedy}"
-            )

@@ -82,9 +82,9 @@ def memory_bytes(plan: Plan) -> Mapping[str, int]:
     for trainer in plan.named("trainer"):
         result[trainer.label] = batches_bytes(plan, trainer.policy or "")
     # Once a policy: there are thousands of actors, and each may send to every sink.
-    blocks = {policy: block_layout(plan, policy).size_bytes for policy in plan.trained_policies}
-    pools = {policy: blocks[policy] * pool_slots(plan, policy) for policy in plan.trained_policies}
-    sinks = [(policy, sink) for policy in plan.trained_policies for sink in plan.sinks(policy)]
+    blocks = {policy: block_layout(plan, policy).size_bytes for policy in plan.fed_policies}
+    pools = {policy: blocks[policy] * pool_slots(plan, policy) for policy in plan.fed_policies}
+    sinks = [(policy, sink) for policy in plan.fed_policies for sink in plan.sinks(policy)]
     for policy, sink in sinks:
         result[sink.label] = result.get(sink.label, 0) + pools[policy]
     for replay in plan.named("replay"):

@@ -108,6 +108,6 @@ def _feeds(plan: Plan, rank: RankPlan) -> str:
     groups = [plan.group_number(actor, place) for actor in actors for place in range(plan.spec.actors.ring)]
     if not groups:
         return ""
-    sinks = {plan.sink_of(g, p).label for g in groups for p in plan.trained_policies}
+    sinks = {plan.sink_of(g, p).label for g in groups for p in plan.fed_policies}
     servers = {plan.server_of(g, s.policy).label for g in groups for s in plan.seats}
     return f"{', '.join(sorted(sinks))}; served by {', '.join(sorted(servers))}"

@@ -32,8 +32,9 @@ def arrangement(plan: Plan) -> str:
     specs = {name: plan.spec.policies[name] for name in plan.trained_policies}
     batches = {name: spec.batch.model_dump(mode="json") for name, spec in specs.items()}
     replays = {name: _replay(plan, name, spec.replay) for name, spec in specs.items() if spec.replay is not None}
-    # Nothing stands for no replay, so that checkpoints from before there was any still fit.
-    return _digest([environments_digest(plan), batches, *([replays] if replays else [])])
+    files = {name: spec.episodes.model_dump(mode="json") for name, spec in specs.items() if spec.episodes is not None}
+    # Nothing stands for no replay and no files, so that checkpoints from before there was any still fit.
+    return _digest([environments_digest(plan), batches, *(part for part in (replays, files) if part)])
 
 
 def _replay(plan: Plan, policy: str, spec: ReplaySpec) -> dict[str, Any]:

@@ -135,6 +135,7 @@ class Trainers:
             fragments=batch.fragments,
             records=batch.burn_in_steps + batch.fragment_steps,
             burn_in=batch.burn_in_steps,
+            prefetch=plan.spec.trainers.prefetch,
         )
 
     def _block_queue(self, role: RolePlan, counters: Counters, device: torch.device) -> BatchSource:

@@ -50,6 +50,13 @@ def _settings(tree: Mapping[str, Any], file: Path, plan: Plan) -> Iterator[str]:
     except (KeyError, UserError):
         # Written by another version, or with modules that are gone; then the ranks compare the arrays themselves.
         return
+    for name, new in plan.spec.policies.items():
+        given = before.policies[name].weights_from if name in before.policies else new.weights_from
+        if given != new.weights_from:
+            yield (
+                f"policies.{name}.weights_from: the run began with {given} and keeps that, the spec names "
+                f"{new.weights_from}"
+            )
     for name in plan.trained_policies:
         if name not in before.policies:
             continue

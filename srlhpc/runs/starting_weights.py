@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json
-from srlhpc.environment import Spaces
+from srlhpc.environment import Kind, Spaces
 from srlhpc.errors import UserError, did_you_mean
 from srlhpc.plan.plan import Plan
 from srlhpc.runs.checkpoint_fit import kind_differences, network_differences
@@ -60,13 +60,7 @@ def copy_weights(plan: Plan, paths: RunPaths) -> None:
     """
     from srlhpc.data.checkpoint import write_checkpoint
 
-    for name, spec in plan.spec.policies.items():
-        if spec.weights_from is None:
-            continue
-        where = f"policies.{name}.weights_from"
-        source = find_source(where, spec.weights_from, name)
-        if found := list(_differences(source, name, spec, plan)):
-            raise UserError("\n".join(found))
+    for name, source in sources(plan):
         paths.weights.mkdir(exist_ok=True)
         meta: dict[str, str | int] = {
             "file": str(source.file),
@@ -74,6 +68,27 @@ def copy_weights(plan: Plan, paths: RunPaths) -> None:
             "updates": int(source.tree["meta"]["updates"]),
         }
         write_checkpoint(paths.weights_of(name), {"meta": meta, "parameters": source.parameters})
+
+
+def check_weights(plan: Plan) -> None:
+    """Refuses what `copy_weights` would, and copies nothing.
+
+    Raises:
+        UserError: a checkpoint is not there or does not fit.
+    """
+    for _ in sources(plan):
+        pass
+
+
+def sources(plan: Plan) -> Iterator[tuple[str, Source]]:
+    """What the policies of a new run begin with, by name, checked one after the other; raises as `copy_weights`."""
+    for name, spec in plan.spec.policies.items():
+        if spec.weights_from is None:
+            continue
+        source = find_source(f"policies.{name}.weights_from", spec.weights_from, name)
+        if found := list(_differences(source, name, spec, plan)):
+            raise UserError("\n".join(found))
+        yield name, source
 
 
 def find_source(where: str, given: str, name: str) -> Source:
@@ -141,6 +156,12 @@ def _differences(source: Source, name: str, spec: PolicySpec, plan: Plan) -> Ite
     if before is not None:
         for line in network_differences(name, before, spec):
             yield f"{line}; policies.{name} begins with its weights (weights_from): make them equal"
+        if _acting(before, plan.kind_of(name)) != _acting(spec, plan.kind_of(name)):
+            yield (
+                f"policies.{name}.algorithm: the checkpoint's network was built for {before.algorithm.kind}, and for "
+                f"{spec.algorithm.kind} as it is set here what acts looks otherwise; policies.{name} begins with its "
+                "weights (weights_from): take the algorithm and settings of the run that they are from"
+            )
     last = source.run.last_attempt() if source.run else None
     written = read_json(last.spaces) if last else None
     if written is None:
@@ -150,3 +171,9 @@ def _differences(source: Source, name: str, spec: PolicySpec, plan: Plan) -> Ite
     then = next((kinds[agent] for agent in now.agents if agent in kinds), next(iter(kinds.values())))
     for line in kind_differences(f"environment: policy {name}", then, now):
         yield f"{line}; name a checkpoint of these agents in policies.{name}.weights_from"
+
+
+def _acting(spec: PolicySpec, kind: Kind) -> tuple[str, object]:
+    """What the form of a policy's acting parameters follows from, beside its network."""
+    needs = spec.algorithm.needs(kind)
+    return spec.network.offers(kind)[needs.contract].build, needs.head

@@ -25,8 +25,6 @@ ACTOR_CRITIC = "actor_critic"
 """A distribution over actions and a value of the same records; `value` is an output of acting."""
 PHASIC_ACTOR_CRITIC = "phasic_actor_critic"
 """The same, and on trainers a second value of the policy's own features, which does not act."""
-NORMALIZES_RETURNS = (ACTOR_CRITIC, PHASIC_ACTOR_CRITIC)
-"""Contracts in which networks normalise returns."""
 ACTION_VALUES = "action_values"
 """A value of each of some discrete actions, of which acting takes the greatest, or with the probability `epsilon` of
 its exploration any. `Needs.head` is a `srlhpc.specs.action_values.ActionValueHead`."""
@@ -141,8 +139,11 @@ class Needs:
     fields: tuple[RecordField, ...] = ()
     """Further arrays of every record."""
     expert: str | None = None
-    """Name of a policy that says for every record what it would do. It plays no agents of its own, and nobody trains
-    it; its actions are the output `expert_action`, and act with the probability that exploration calls `expert`."""
+    """Name of a policy that says for every record what it would do. Nobody trains it; its actions are the output
+    `expert_action`, and act with the probability that exploration calls `expert`."""
+    normalizes: tuple[Literal["observations", "returns"], ...] = ()
+    """What its updates keep running statistics of (`update_normalizers` of the policy); `normalize` is refused for the
+    rest, which would stay as it was at the start."""
     gives_feedback: bool = False
     """Whether an update says something of each row of its batch, such as a priority, to whatever drew the rows."""
     joint: bool = False

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
 
 from srlhpc.environment import FloatArray
-from srlhpc.specs.schedule import LinearSchedule, Schedule, check_not_negative, value_at
+from srlhpc.specs.schedule import LinearSchedule, Schedule, check_not_negative, check_probability, value_at
 from srlhpc.specs.spec import Spec
 
 Probability = Annotated[float, Ge(0.0), Le(1.0)]
@@ -25,14 +25,7 @@ class Epsilon(Spec):
     evaluation: Probability = 0.0
     """The same for whoever acts without being trained."""
 
-    @field_validator("value")
-    @classmethod
-    def _check_probability(cls, schedule: Schedule) -> Schedule:
-        ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule,)
-        for end in ends:
-            if not 0 <= end <= 1:
-                raise ValueError(f"is {end}; a probability lies between 0 and 1")
-        return schedule
+    _check_probability = field_validator("value")(check_probability)
 
     def probabilities(self, columns: NDArray[np.int64], total: int, steps: int) -> FloatArray:  # noqa: ARG002
         """The probability of each column, float32 `[len(columns)]`; args as in `AlgorithmSettings.explore`."""

@@ -73,8 +73,9 @@ class ReplaySpec(Spec):
     of SAC (Haarnoja et al. 2018, table 1)."""
     samples_per_insert: PositiveFloat | None = None
     """Trained records drawn for each record that comes in; records of burn-in do not count as drawn. Whoever is ahead
-    of this waits: trainers for windows, actors for their next block. null: 8 with dqn (published with batches of 32
-    every four steps), 256 with sac and td3 (256 every step), and with other rules what they say, or else 8."""
+    of this waits: trainers for windows, actors for their next block. null: 8 with dqn, vdn and qmix (DQN was published
+    with batches of 32 every four steps), 256 with sac and td3 (256 every step), 32 with dagger, and with other rules
+    what they say, or else 8."""
     start_steps: NonNegativeInt = 1000
     """Environment steps that come in before the first draw, all replay ranks together. Default: that of Acme's DQN."""
     ranks: NonNegativeInt = 0

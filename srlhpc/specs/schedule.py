@@ -38,6 +38,15 @@ def check_not_negative(schedule: Schedule | None) -> Schedule | None:
     return schedule
 
 
+def check_probability(schedule: Schedule) -> Schedule:
+    """The same, as a validator of settings; raises ValueError if it is below 0 or above 1 at either end."""
+    ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule,)
+    for end in ends:
+        if not 0 <= end <= 1:
+            raise ValueError(f"is {end}; a probability lies between 0 and 1")
+    return schedule
+
+
 def value_at(schedule: Schedule, steps: float) -> float:
     """The value of a constant or a schedule after so many trained steps."""
     return schedule.at(steps) if isinstance(schedule, LinearSchedule) else schedule

@@ -22,6 +22,8 @@ KIND = Kind(
     Continuous(1),
     stacks={"screen": Stack(FRAMES, "zeros")},
 )
+OLDER = {"obs.screen": np.full((FRAMES - 1, 4), 200, np.uint8)}
+"""Frames before the first of every sequence."""
 FIELDS = recorded_fields(PolicyShapes(KIND, {}, {"value": ArraySpec((), "float32")}))
 
 
@@ -30,7 +32,7 @@ def rows(records: int, first: int) -> Rows:
     made = np.zeros(records + 1, row_type(FIELDS))
     numbers = np.arange(records + 1) + first
     for name in ("obs.obs", "obs.screen"):
-        made[name] = numbers[:, None]
+        made[name] = numbers.reshape(-1, *[1] * (made[name].ndim - 1))
     made["obs.a/b"] = numbers
     for name in ("rewards", "log_probs", "out.value"):
         made[name][:-1] = numbers[:-1]
@@ -50,9 +52,8 @@ def write(path: Path, lengths: Iterable[int], *, at_once: int = 1000) -> None:
     ):
         first = 0
         for number, length in enumerate(lengths):
-            older = {"obs.screen": np.full((FRAMES - 1, 4), 200, np.uint8)}
             pieces = _pieces(rows(length, first), at_once)
-            writer.add("only", RecordedSequence(number % 2, number, float(length), older, pieces))
+            writer.add("only", RecordedSequence(number % 2, number, float(length), OLDER, pieces))
             first += length + 1
             assert writer.records == first - number - 1
 

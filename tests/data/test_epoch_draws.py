@@ -67,7 +67,7 @@ def test_draws_go_on_from_a_small_state_as_if_nothing_had_happened(before: int) 
     if before:
         draws.draw(before)
     state: dict[str, Any] = draws.save_state()
-    assert set(state) == {"seed", "epoch", "position"}
+    assert set(state) == {"seed", "epoch", "position", "rows", "records"}
     expected = draws.draw(11)
     other = EpochDraws(10, 3, seed=0)
     other.load_state(state)
@@ -75,6 +75,18 @@ def test_draws_go_on_from_a_small_state_as_if_nothing_had_happened(before: int) 
     assert (found.starts.tolist(), found.lengths.tolist()) == (expected.starts.tolist(), expected.lengths.tolist())
 
 
-def test_a_state_of_more_fragments_is_refused() -> None:
-    with pytest.raises(ValueError, match="position 5 is not below the 4 fragments of an epoch"):
-        EpochDraws(10, 3, 0).load_state({"seed": 0, "epoch": 0, "position": 5})
+def test_a_state_of_other_rows_is_refused() -> None:
+    state = EpochDraws(13, 3, 0).save_state()
+    with pytest.raises(ValueError, match="^13 rows in fragments of 3 were gone through before, not 10 in"):
+        EpochDraws(10, 3, 0).load_state(state)
+
+
+@pytest.mark.parametrize("before", [0, 3, 4, 5, 23])
+def test_who_skips_goes_on_as_who_has_drawn(before: int) -> None:
+    drawn, skipped = EpochDraws(10, 3, 4), EpochDraws(10, 3, 4)
+    for _ in range(before):
+        drawn.draw(1)
+    skipped.skip(before // 2)
+    skipped.skip(before - before // 2)
+    assert skipped.save_state() == drawn.save_state()
+    assert skipped.draw(3).starts.tolist() == drawn.draw(3).starts.tolist()

@@ -14,6 +14,7 @@ from srlhpc.errors import UserError
 from srlhpc.evaluation import evaluate
 from srlhpc.launch.preparation import prepare_plan
 from srlhpc.ranks.serial import run_serial
+from srlhpc.runs.checkpoint_fit import check_fit
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.starting_weights import copy_weights
 from srlhpc.specs.experiment import ExperimentSpec
@@ -126,7 +127,7 @@ def test_trained_policy_begins_with_the_weights(expert: RunPaths, tmp_path: Path
     [
         (
             lambda what: what["policies"]["expert"].update(weights_from="nowhere"),
-            r"^policies\.expert\.weights_from: there is no /.*/nowhere; name a checkpoint file, or the folder of a ",
+            r"^policies\.expert\.weights_from: there is no /.*/nowhere; name a checkpoint file, the folder of a run, ",
         ),
         (
             lambda what: what["policies"]["expert"].update(weights_from=str(Path(__file__).parent)),
@@ -175,7 +176,49 @@ def test_expert_that_is_trained_is_refused(expert: RunPaths) -> None:
     what["environment"] = {"factory": "two_step"}
     what["policies"]["expert"] |= {"batch": {"fragments": 8}}
     what["agents"] = [{"match": "agent_0"}, {"match": "agent_1", "policy": "expert"}]
-    with pytest.raises(UserError, match=r"is 'expert', which is trained itself; let an entry .* say train: false$"):
+    with pytest.raises(UserError, match=r"is 'expert', which is trained itself; an expert plays .* says train: false$"):
+        prepare_plan(ExperimentSpec.model_validate(what))
+
+
+def test_expert_of_agents_of_two_kinds_is_refused(expert: RunPaths) -> None:
+    what = job(10, expert.folder)
+    what["environment"] = {"factory": "pettingzoo", "env": "mpe2.simple_tag_v3"}
+    what["policies"]["other"] = dict(what["policies"]["default"])
+    what["agents"] = [{"match": "adversary_.*"}, {"match": "agent_.*", "policy": "other"}]
+    text = r"^policies\.other\.algorithm\.expert: is 'expert', which labels what policy default plays, of another kind"
+    with pytest.raises(UserError, match=text):
+        prepare_plan(ExperimentSpec.model_validate(what))
+
+
+def test_weights_of_another_head_are_refused(expert: RunPaths, tmp_path: Path) -> None:
+    what = job(10, expert.folder)
+    what["policies"]["expert"]["algorithm"] = {"kind": "dqn"}
+    text = r"^policies\.expert\.algorithm: the checkpoint's network was built for ppo, and for dqn as it is set here "
+    with pytest.raises(UserError, match=text):
+        made(tmp_path, what)
+
+
+def test_run_that_goes_on_keeps_the_weights_that_it_began_with(expert: RunPaths, tmp_path: Path) -> None:
+    paths = made(tmp_path, job(10, expert.folder))
+    run_serial(paths, make_attempt(paths, job(10, expert.folder))[0])
+    file = checkpoint(paths, 10)
+    other = job(20, tmp_path / "another")
+    text = r"^policies\.expert\.weights_from: the run began with .*/expert and keeps that, the spec names .*/another\. "
+    with pytest.raises(UserError, match=text):
+        check_fit(tree_of(paths, 10), file, paths, prepare_plan(ExperimentSpec.model_validate(other), serial=True))
+
+
+def test_frozen_opponent_needs_neither_batch_nor_replay(expert: RunPaths) -> None:
+    what = settings({"factory": "two_step"}, stop={"updates": 1})
+    what["policies"]["opponent"] = {
+        "network": NETWORK,
+        "algorithm": {"kind": "dqn"},
+        "weights_from": str(expert.folder),
+    }
+    what["agents"] = [{"match": "agent_0"}, {"match": "agent_1", "policy": "opponent", "train": False}]
+    assert prepare_plan(ExperimentSpec.model_validate(what)).trained_policies == ("default",)
+    what["agents"][1]["train"] = True
+    with pytest.raises(UserError, match=r"^policies\.opponent\.batch: is missing; agents that play opponent train it"):
         prepare_plan(ExperimentSpec.model_validate(what))
 
 

@@ -133,7 +133,7 @@ def test_checkpoint_with_another_head_is_refused_before_ranks_start(
         ({"replay": None}, "policies.default.replay: is missing; algorithm dqn draws from replay"),
         (
             {"normalize": {"returns": "pop_art"}},
-            "policies.default.normalize.returns: is pop_art, but networks normalise returns only as 'actor_critic'",
+            "policies.default.normalize.returns: is 'pop_art', but algorithm dqn keeps no running statistics of",
         ),
     ],
     ids=["replay", "returns"],

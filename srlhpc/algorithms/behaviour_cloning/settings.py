@@ -13,4 +13,4 @@ class Settings(ImitationSettings):
     elsewhere = ELSEWHERE
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
-        return Needs(ACTOR_CRITIC, data="episodes")
+        return Needs(ACTOR_CRITIC, normalizes=("observations",), data="episodes")

@@ -11,7 +11,7 @@ from pydantic import field_validator
 from srlhpc.algorithms.imitation.settings import ELSEWHERE, ImitationSettings
 from srlhpc.environment import FloatArray, Kind
 from srlhpc.specs.contracts import ACTOR_CRITIC, EXPERT, Needs
-from srlhpc.specs.schedule import LinearSchedule, Schedule, value_at
+from srlhpc.specs.schedule import LinearSchedule, Schedule, check_probability, value_at
 
 
 class Settings(ImitationSettings):
@@ -23,22 +23,17 @@ class Settings(ImitationSettings):
     elsewhere = {**ELSEWHERE, **dict.fromkeys(("teacher", "expert_policy"), "expert"), "beta_schedule": "beta"}
 
     expert: str
-    """Name of the policy that labels; it has `weights_from`, and no agents."""
+    """Name of the policy that labels; it has `weights_from`, and nobody trains it."""
     beta: Schedule = LinearSchedule(start=1.0, end=0.0, steps=2000)
     """Probability that the expert's action is played instead of the learner's, drawn at every step. Ross et al. 2011
     let it fall from 1 (section 3.6)."""
 
-    @field_validator("beta")
-    @classmethod
-    def _check_probability(cls, schedule: Schedule) -> Schedule:
-        ends = (schedule.start, schedule.end) if isinstance(schedule, LinearSchedule) else (schedule,)
-        for end in ends:
-            if not 0 <= end <= 1:
-                raise ValueError(f"is {end}; a probability lies between 0 and 1")
-        return schedule
+    _check_probability = field_validator("beta")(check_probability)
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
-        return Needs(ACTOR_CRITIC, expert=self.expert, data="replay", samples_per_insert=32.0)
+        return Needs(
+            ACTOR_CRITIC, expert=self.expert, normalizes=("observations",), data="replay", samples_per_insert=32.0
+        )
 
     def explore(self, columns: NDArray[np.int64], total: int, steps: int) -> Mapping[str, FloatArray]:  # noqa: ARG002
         return {EXPERT: np.full(len(columns), value_at(self.beta, steps), np.float32)}

@@ -51,6 +51,7 @@ class Imitation(Algorithm):
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
         settings, optimizer = self._settings, self._optimizer
+        yield from self._take_in(batch)
         gradients = optimizer.gradients
         gradients.zero_()
         total, sums = self._loss(batch)
@@ -76,9 +77,18 @@ class Imitation(Algorithm):
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._optimizer.load_state(state)
 
+    def _take_in(self, batch: Batch) -> Generator[None]:
+        """Moves the statistics of observations, before they are needed: no earlier probability has to stay."""
+        now = _trained(batch)
+        observations = {key: array[now] for key, array in batch.observations.items()}
+        sums = self._policy.normalizer_sums(observations, batch.rewards[now], batch.valid[now])
+        if len(sums):
+            yield from self._context.reducer.sum(sums)
+            self._policy.update_normalizers(sums)
+
     def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The loss summed over valid records, with gradient, and the sums of `_SUMS`, of misses, and of records."""
-        now = slice(batch.burn_in_steps, len(batch.rewards) - batch.after)
+        now = _trained(batch)
         valid, labels = batch.valid[now], self._labels(batch)[now]
         # An invalid record's label may be anything, and its gradient no number behind any mask.
         labels = torch.where(valid.reshape(*valid.shape, *[1] * (labels.ndim - valid.ndim)), labels, 0)
@@ -119,3 +129,7 @@ class Imitation(Algorithm):
             return (mode - labels).square().sum(-1).sqrt()
         differ = (mode != labels).float()
         return differ if differ.ndim == 2 else differ.amax(-1)
+
+
+def _trained(batch: Batch) -> slice:
+    return slice(batch.burn_in_steps, len(batch.rewards) - batch.after)

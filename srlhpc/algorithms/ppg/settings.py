@@ -69,7 +69,7 @@ class Settings(ppo.Settings):
     _check_phases = field_validator("auxiliary_learning_rate")(check_not_negative)
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
-        return Needs(PHASIC_ACTOR_CRITIC, VALUE_OUTPUT)
+        return Needs(PHASIC_ACTOR_CRITIC, VALUE_OUTPUT, normalizes=("observations", "returns"))
 
     def kept_bytes(self, batch: Mapping[str, ArraySpec]) -> int:
         arrays = kept_arrays(batch, self.auxiliary_every_updates).values()

@@ -83,7 +83,7 @@ class Settings(AlgorithmSettings):
         return self
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
-        return Needs(ACTOR_CRITIC, VALUE_OUTPUT)
+        return Needs(ACTOR_CRITIC, VALUE_OUTPUT, normalizes=("observations", "returns"))
 
     def check(self, batch: BatchSpec, network: NetworkSettings) -> None:
         check_minibatches("minibatches", self.minibatches, batch, network)

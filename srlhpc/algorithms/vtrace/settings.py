@@ -92,7 +92,7 @@ class Settings(AlgorithmSettings):
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
         # Values are those of now, so acting's own need not travel.
-        return Needs(ACTOR_CRITIC)
+        return Needs(ACTOR_CRITIC, normalizes=("observations", "returns"))
 
     def form(self, kind: Kind) -> object:
         # The policy that ratios are clipped beside is in the state.

@@ -16,6 +16,7 @@ from torch import Tensor
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.data.episodes import Episodes
 from srlhpc.data.epoch_draws import EpochDraws
+from srlhpc.errors import UserError
 from srlhpc.rl.policy_lag import PolicyLag
 from srlhpc.roles.training.batch_source import Agree, BatchSource, NextBatch
 from srlhpc.roles.training.checkpoint_part import Counters
@@ -35,6 +36,9 @@ class RecordedBatches(BatchSource):
         fragments: B.
         records: T.
         burn_in: records of T that only warm up memory.
+        prefetch: whether the next batch is drawn while one is trained.
+
+    A trainer that goes on from a checkpoint goes on in the epoch, as far as the updates before have come.
     """
 
     def __init__(
@@ -49,17 +53,19 @@ class RecordedBatches(BatchSource):
         fragments: int,
         records: int,
         burn_in: int,
+        prefetch: bool,
     ) -> None:
         self._episodes, self._draws, self._counters = episodes, draws, counters
         self._drawn, self._trained = staging
         self._place, self._trainers, self._fragments = place, trainers, fragments
-        self._records, self._burn_in = records, burn_in
+        self._records, self._burn_in, self._prefetch = records, burn_in, prefetch
+        draws.skip(counters.updates * fragments * trainers)
         self._before: Mapping[str, Any] = draws.save_state()
         """From where what is drawn now was drawn."""
         self._discarding = False
 
     def serve(self, *, updating: bool, starts: bool) -> bool:  # noqa: ARG002
-        if self._discarding or self._drawn.is_full:
+        if self._discarding or self._drawn.is_full or (updating and not self._prefetch):
             return False
         self._before = self._draws.save_state()
         # Neighbours in the order of the epoch go to different trainers, so that all of them have it together.
@@ -67,6 +73,8 @@ class RecordedBatches(BatchSource):
         starts_here, lengths = (part[self._place :: self._trainers] for part in drawn)
         begin = (starts_here - self._burn_in) % self._episodes.num_rows
         fields = self._episodes.windows(begin, self._records, lengths + self._burn_in)
+        # Who is in the game is seen wherever a sequence has a record or its last observation.
+        fields["alive"] = np.ones_like(fields["valid"])
         fields["valid"][: self._burn_in] = False
         missing = {name: np.zeros_like(self._drawn.array(name)) for name in self._drawn.names - fields.keys()}
         self._drawn.put({**fields, **missing}, 0)
@@ -137,7 +145,13 @@ class RecordedBatches(BatchSource):
         return {"draws": dict(self._before)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self._draws.load_state(state["draws"])
+        try:
+            self._draws.load_state(state["draws"])
+        except ValueError as error:
+            raise UserError(
+                f"the files of episodes are not those of the checkpoint: {error}; give the run the same files, or "
+                "start anew from its weights: weights_from"
+            ) from None
         self._drawn.clear()
         self._before = self._draws.save_state()
 
