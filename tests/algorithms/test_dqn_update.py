@@ -297,6 +297,15 @@ def test_invalid_records_and_those_after_the_trained_ones_are_not_trained(head: 
     assert update.feedback.tolist() == [0.0] * 8
 
 
+def test_batch_without_a_valid_record_moves_nothing() -> None:
+    policy, algorithm = learner()
+    updated(algorithm.update(drawn()))
+    before = [parameter.clone() for parameter in policy.parameters()]
+    batch = drawn(seed=1)
+    updated(algorithm.update(changed(batch, valid=torch.zeros_like(batch.valid))))
+    assert all(torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True))
+
+
 @pytest.mark.parametrize(("polyak", "expected"), [(1.0, 3.0), (0.005, 1.01)])
 def test_target_moves_after_every_so_many_updates(polyak: float, expected: float) -> None:
     policy, algorithm = learner(**PLAIN, target_every_updates=3, polyak=polyak, learning_rate=0.0)

@@ -107,14 +107,16 @@ class QLearning(Algorithm):
         totals = losses.sums
         yield from sum_together(self._context.reducer, gradients, totals)
         # By the valid records of all trainers: the gradient is that of the mean loss.
-        means = totals / totals[-1].clamp(min=1.0)
-        gradients.div_(totals[-1].clamp(min=1.0))
+        count = totals[-1].clamp(min=1.0)
+        gradients.div_(count)
         norm = gradients.norm()
-        numbers = yield from to_host_list(torch.cat([means[:-1], norm.reshape(1)]))
+        *numbers, valid = yield from to_host_list(torch.cat([totals[:-1] / count, norm.reshape(1), totals[-1:]]))
         metrics = dict(zip((*_SUMS, "gradient_norm"), numbers, strict=True))
         check_finite({name: metrics[name] for name in ("loss", "gradient_norm")})
         learning_rate = value_at(settings.learning_rate, batch.steps)
-        optimizer.step(learning_rate, norm, settings.max_gradient_norm)
+        # Without a valid record nothing is learnt, though moments of before would move on.
+        if valid:
+            optimizer.step(learning_rate, norm, settings.max_gradient_norm)
         if (batch.version + 1) % settings.target_every_updates == 0:
             self._target.follow(settings.polyak)
         return Update(
