@@ -86,7 +86,7 @@ def ranks(paths: RunPaths, job: dict[str, Any], goes_on_from: Path | None = None
     mpiexec()
     attempt, plan = make_attempt(paths, job, goes_on_from, serial=False)
     program, environment = rank_program(attempt), dict[str, str]()
-    if (server := _fork_server()) is not None:
+    if (server := _fork_server(sys.executable)) is not None:
         program, environment = server.program(program), server.environment
     run = MpiRun(paths, attempt, start_ranks(attempt, plan.ranks, program, environment))
     try:
@@ -98,8 +98,9 @@ def ranks(paths: RunPaths, job: dict[str, Any], goes_on_from: Path | None = None
 
 
 @cache
-def _fork_server() -> ForkServer | None:
-    """One for all tests of this process, so that torch is loaded once and not once a rank."""
+def _fork_server(python: str) -> ForkServer | None:
+    """One for all tests of this process with that interpreter, so that torch is loaded once and not once a rank."""
+    assert python == sys.executable
     stack = ExitStack()
     atexit.register(stack.close)
     return stack.enter_context(fork_server())
