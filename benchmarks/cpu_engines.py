@@ -29,7 +29,7 @@ from srlhpc.policies.held_weights import hold_weights
 from srlhpc.policies.layers.torsos import CnnTorso, ImageConvolution
 from srlhpc.policies.policy import Policy, read_vector, vector_size, write_vector
 from srlhpc.ranks.malloc import keep_freed_memory
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 
 ACTIONS, SHAPE, BATCHES, ROUNDS = 6, (4, 84, 84), (8, 16, 32, 64), 5
 

@@ -8,7 +8,7 @@ from srlhpc.data.blocks import PolicyShapes, record_fields
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.errors import UserError
 from srlhpc.specs.contracts import Needs, Offer
-from srlhpc.specs.experiment import PolicySpec
+from srlhpc.specs.policy import PolicySpec
 from srlhpc.specs.problems import shown
 
 

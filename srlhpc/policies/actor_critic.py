@@ -19,8 +19,8 @@ from srlhpc.policies.layers.observations import Encoder, running_moments
 from srlhpc.policies.layers.recurrent import Memory
 from srlhpc.policies.layers.torsos import Torso
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, State
-from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import CRITICS
+from srlhpc.specs.policy import NormalizeSpec
 
 
 class Features(NamedTuple):

@@ -14,8 +14,8 @@ from srlhpc.policies.layers.recurrent import memory_of
 from srlhpc.policies.layers.torsos import CnnTorso
 from srlhpc.specs.action_values import ActionValueHead
 from srlhpc.specs.actor_heads import ActorHead
-from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
+from srlhpc.specs.policy import NormalizeSpec
 
 
 def build_convolutional(

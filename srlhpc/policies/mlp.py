@@ -11,8 +11,8 @@ from srlhpc.environment import Kind
 from srlhpc.specs.action_values import ActionValueHead
 from srlhpc.specs.actor_heads import ActorHead
 from srlhpc.specs.contracts import Offer, action_values, actor_and_critics, phasic_actor_critic
-from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
+from srlhpc.specs.policy import NormalizeSpec
 
 if TYPE_CHECKING:
     from srlhpc.policies.actor_and_critics import TorsoActor, TorsoOf

@@ -12,8 +12,8 @@ from srlhpc.policies.contracts import Evaluated
 from srlhpc.policies.layers.heads import ValueHead
 from srlhpc.policies.policy import State
 from srlhpc.rl.distributions import Distribution
-from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
+from srlhpc.specs.policy import NormalizeSpec
 
 
 class PhasicEvaluated(NamedTuple):

@@ -12,9 +12,9 @@ from srlhpc.errors import UserError
 from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import Plan
 from srlhpc.runs.paths import RunPaths
-from srlhpc.specs.experiment import PolicySpec
 from srlhpc.specs.load import load_text
 from srlhpc.specs.named_modules import AlgorithmSettings
+from srlhpc.specs.policy import PolicySpec
 from srlhpc.specs.problems import shown
 
 _REMEDY = "leave it as it was, or start anew with a run of its own: srlhpc run JOB --set ..."

@@ -19,8 +19,8 @@ from srlhpc.runs.checkpoints import checkpoint_folder
 from srlhpc.runs.creation import is_run
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.versions import version_files, version_named
-from srlhpc.specs.experiment import PolicySpec
 from srlhpc.specs.load import load_text
+from srlhpc.specs.policy import PolicySpec
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from srlhpc.algorithms.td3 import update as td3_update
 from srlhpc.environment import Kind
 from srlhpc.policies import mlp
 from srlhpc.policies.contracts import ActorAndCritics
-from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import AlgorithmSettings
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import context
 from tests.algorithms.transitions import WALKER
 

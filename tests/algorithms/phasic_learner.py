@@ -14,7 +14,7 @@ from srlhpc.algorithms.algorithm import Algorithm, Batch, Context
 from srlhpc.environment import ArraySpec
 from srlhpc.policies import mlp
 from srlhpc.policies.phasic import PhasicActorCritic, build_trained
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import Collector, context
 from tests.algorithms.test_ppo_update import GRU, LSTM
 from tests.algorithms.tiny_environments import Matching

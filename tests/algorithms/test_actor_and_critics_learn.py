@@ -11,7 +11,7 @@ from srlhpc.algorithms import sac, td3
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.environment import Continuous
 from srlhpc.policies import mlp
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import Collector, context, finish
 from tests.algorithms.tiny_environments import Matching
 

@@ -11,7 +11,7 @@ import torch
 from srlhpc.algorithms import dqn
 from srlhpc.environment import Discrete
 from srlhpc.policies import mlp
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import Collector, changed, context, finish
 from tests.algorithms.tiny_environments import Matching
 

@@ -23,7 +23,7 @@ from srlhpc.rl.action_choice import allowed
 from srlhpc.rl.td import n_step
 from srlhpc.rl.value_rescaling import rescale, unscale
 from srlhpc.specs.batch import BatchSpec
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import OwnSum, SharedSum, changed, context, finish, finish_together, updated
 from tests.algorithms.transitions import windows
 from tests.policies.making import kind, vector

@@ -9,7 +9,7 @@ import torch
 
 from srlhpc.algorithms import ppo
 from srlhpc.policies import entities
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import Collector, context, finish
 from tests.finding import KEYS, Finding
 from tests.finding import Settings as FindingSettings

@@ -17,7 +17,7 @@ from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError
 from srlhpc.environment import ActionSpace, Continuous, Discrete, MultiDiscrete
 from srlhpc.policies import mlp
 from srlhpc.policies.contracts import ActorCriticPolicy
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import SharedSum, changed, context, finish_together, updated
 from tests.algorithms.transitions import windows
 from tests.policies.making import kind, vector

@@ -15,7 +15,7 @@ from srlhpc.algorithms.algorithm import Batch
 from srlhpc.algorithms.ppg.auxiliary_phase import METRICS
 from srlhpc.environment import Continuous, Discrete, MultiDiscrete
 from srlhpc.policies.phasic import PhasicEvaluated
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import OwnSum, SharedSum, changed, context, finish, finish_together
 from tests.algorithms.phasic_learner import MEMORIES, NORMALIZED, collector, learnt, rule, same, trained_of, weights
 from tests.algorithms.test_ppo_update import LSTM, columns, cut

@@ -10,7 +10,7 @@ import torch
 
 from srlhpc.environment import Continuous, Discrete
 from srlhpc.ranks.torch_precision import set_matmul_precision
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import context, finish, moved
 from tests.algorithms.test_ppo_update import GRU, LSTM, collected, learner, parameters
 from tests.algorithms.tiny_environments import Matching

@@ -10,7 +10,7 @@ import torch
 from srlhpc.algorithms import ppo
 from srlhpc.environment import ActionSpace, Continuous, Discrete, MultiDiscrete
 from srlhpc.policies import mlp
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import Collector, context, finish
 from tests.algorithms.tiny_environments import Matching
 

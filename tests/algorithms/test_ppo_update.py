@@ -18,7 +18,7 @@ from srlhpc.errors import UserError
 from srlhpc.policies import mlp
 from srlhpc.policies.policy import Policy
 from srlhpc.specs.batch import BatchSpec
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import Collector, OwnSum, SharedSum, changed, context, finish, finish_together
 from tests.algorithms.tiny_environments import Matching
 

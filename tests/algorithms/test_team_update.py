@@ -19,7 +19,7 @@ from srlhpc.policies import mlp
 from srlhpc.policies.contracts import ActionValuePolicy
 from srlhpc.rl.action_choice import greatest
 from srlhpc.specs.batch import BatchSpec
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import SharedSum, changed, context, finish_together, updated
 from tests.algorithms.teams import ALONE, MASKED, TEAM, of_copies, team_batch, without_state
 from tests.policies.making import kind, vector

@@ -20,7 +20,7 @@ from srlhpc.policies import mlp
 from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.rl import returns
 from srlhpc.specs.batch import BatchSpec
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.algorithms.collecting import Collector, SharedSum, changed, context, finish, finish_together
 from tests.algorithms.test_ppo_update import GRU, LSTM, collected, columns, cut, gradients, parameters, same
 from tests.algorithms.tiny_environments import Matching

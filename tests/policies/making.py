@@ -11,8 +11,8 @@ from torch import Tensor
 from srlhpc.environment import ActionSpace, ArraySpec, Discrete, Kind
 from srlhpc.policies import entities, impala_cnn, minatar_cnn, mlp, nature_cnn
 from srlhpc.policies.policy import Policy
-from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
+from srlhpc.specs.policy import NormalizeSpec
 
 NETWORKS = {"mlp": mlp, "nature_cnn": nature_cnn, "impala_cnn": impala_cnn, "minatar_cnn": minatar_cnn}
 NOTHING = NormalizeSpec()

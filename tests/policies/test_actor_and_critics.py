@@ -16,7 +16,7 @@ from srlhpc.policies.contracts import ActorAndCritics
 from srlhpc.policies.policy import Policy, read_vector, vector_size, write_vector
 from srlhpc.specs.actor_heads import ActorHead, DeterministicHead, SquashedGaussianHead
 from srlhpc.specs.contracts import ACTOR_AND_CRITICS
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.policies.making import NOTHING, image, kind, network_settings, observations, vector
 
 NETWORKS: dict[str, Any] = {

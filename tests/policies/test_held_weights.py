@@ -9,7 +9,7 @@ import torch
 from srlhpc.environment import Continuous, Kind
 from srlhpc.policies.held_weights import hold_weights
 from srlhpc.policies.policy import Policy, read_vector, vector_size, write_vector
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.policies.making import EVERYTHING, NOTHING, entity_kind, image, kind, observations, policy, vector
 
 ROWS = 7

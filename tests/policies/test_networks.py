@@ -14,7 +14,7 @@ from srlhpc.environment import ArraySpec, Continuous, Discrete, Kind, MultiDiscr
 from srlhpc.errors import UserError
 from srlhpc.policies.policy import Acted, Policy, read_vector, vector_size, write_vector
 from srlhpc.specs.contracts import ACTOR_CRITIC
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.policies.making import (
     EVERYTHING,
     NETWORKS,

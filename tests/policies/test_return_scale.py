@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.policies.policy import Policy
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.policies.making import kind, observations, policy
 
 ROWS = 16

@@ -11,7 +11,7 @@ from srlhpc.environment import Discrete, Kind
 from srlhpc.policies.layers.observations import ObservationEncoder
 from srlhpc.policies.layers.torsos import MlpTorso
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy, State
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 
 
 class ActionValues(Policy):

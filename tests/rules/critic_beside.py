@@ -9,8 +9,8 @@ from pydantic import PositiveInt
 
 from srlhpc.environment import Kind
 from srlhpc.specs.contracts import Offer
-from srlhpc.specs.experiment import NormalizeSpec
 from srlhpc.specs.named_modules import NetworkSettings
+from srlhpc.specs.policy import NormalizeSpec
 
 if TYPE_CHECKING:
     from tests.rules.critic_beside_modules import Actor, ActorBesideCritic

@@ -13,7 +13,7 @@ from srlhpc.policies.layers.observations import ObservationEncoder
 from srlhpc.policies.layers.torsos import MlpTorso
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy, State
 from srlhpc.rl.distributions import Distribution
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 
 
 class Actor(Policy):

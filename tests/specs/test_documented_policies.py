@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from srlhpc.specs.experiment import PolicySpec
+from srlhpc.specs.policy import PolicySpec
 
 PAGE = Path(__file__).parents[2] / "docs" / "dqn.md"
 WHOLE: dict[str, Any] = {

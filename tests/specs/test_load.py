@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from srlhpc.errors import UserError
-from srlhpc.specs.experiment import InlineInference
 from srlhpc.specs.load import dump_experiment, load_experiment, load_text, parse_job
 from srlhpc.specs.named_modules import Gru
+from srlhpc.specs.role_sections import InlineInference
 from srlhpc.specs.schedule import LinearSchedule
 from tests.specs.jobs import JOB, write
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from srlhpc.errors import UserError
-from srlhpc.specs.experiment import PolicySpec
 from srlhpc.specs.load import load_text
+from srlhpc.specs.policy import PolicySpec
 from tests.specs.jobs import JOB
 
 POLICY = "policies.default"

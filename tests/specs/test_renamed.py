@@ -8,8 +8,8 @@ import pytest
 
 from srlhpc.errors import UserError
 from srlhpc.specs.cluster import ClusterProfile, load_cluster
-from srlhpc.specs.experiment import ActorsSpec
 from srlhpc.specs.load import dump_experiment, load_experiment, load_job
+from srlhpc.specs.role_sections import ActorsSpec
 from srlhpc.specs.spec import Spec
 from tests.specs.jobs import JOB, write
 

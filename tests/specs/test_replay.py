@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from srlhpc.errors import UserError
-from srlhpc.specs.experiment import PolicySpec
 from srlhpc.specs.load import load_text
+from srlhpc.specs.policy import PolicySpec
 from srlhpc.specs.replay import PrioritizedDraw, ReplaySpec
 from srlhpc.specs.schedule import LinearSchedule
 from tests.specs.jobs import JOB

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from srlhpc.environment import Kind
 from srlhpc.policies.entities.settings import Settings
 from srlhpc.specs.action_values import ActionValueHead
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 
 if TYPE_CHECKING:
     from srlhpc.policies.contracts import ActionValuePolicy, ActorCriticPolicy

@@ -17,7 +17,7 @@ from srlhpc.environment import ArraySpec
 from srlhpc.policies.entities.settings import Settings
 from srlhpc.policies.layers.observations import Encoder, as_vector
 from srlhpc.rl.normalization import SharedMoments
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 
 
 class EncodedEntities(NamedTuple):

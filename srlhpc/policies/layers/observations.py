@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from srlhpc.environment import ArraySpec
 from srlhpc.policies.layers.images import is_image
 from srlhpc.rl.normalization import RunningMoments
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 
 
 class Encoded(NamedTuple):

@@ -15,7 +15,7 @@ from srlhpc.errors import UserError
 from srlhpc.policies import entities
 from srlhpc.policies.entities.torso import CircularConvolution
 from srlhpc.policies.policy import Policy
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.policies.making import BOXES, EVERYTHING, KEYS, OTHERS, entity_kind, kind, network_settings, vector
 from tests.policies.making import observations as drawn
 from tests.policies.making import policy as made_policy

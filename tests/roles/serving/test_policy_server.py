@@ -20,7 +20,7 @@ from srlhpc.policies import mlp
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy
 from srlhpc.roles.serving.device_rows import DeviceRows, QueuedDeviceRows
 from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
-from srlhpc.specs.experiment import NormalizeSpec
+from srlhpc.specs.policy import NormalizeSpec
 from tests.roles.counting_policy import KIND, CountingPolicy
 from tests.roles.queues import CountingStream
 
