@@ -19,6 +19,7 @@ from srlhpc.plan.plan import Plan, RolePlan, Seat
 from srlhpc.plan.replay_check import check_replay
 from srlhpc.plan.roles import ROLES
 from srlhpc.plan.sizes import block_fragments
+from srlhpc.plan.turn_check import check_turns
 from srlhpc.specs.contracts import Needs
 from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.named_modules import AlgorithmSettings
@@ -49,6 +50,7 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
         if not plan.replays(policy) and plan.sinks(policy):
             _check_batch(plan, policy)
     for policy in plan.trained_policies:
+        check_turns(plan, policy)
         if plan.replays(policy):
             check_replay(plan, policy)
         else:
