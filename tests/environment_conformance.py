@@ -19,7 +19,18 @@ from srlhpc.import_path import load_module, missing_packages
 from srlhpc.roles.acting.stack_check import StackCheck
 from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, random_actions, spoil_invalid
 
-SIMULATORS = ["gymnasium", "ale_py", "mujoco", "dm_env", "dm_control", "envpool", "pettingzoo", "mpe2", "pygame"]
+SIMULATORS = [
+    "gymnasium",
+    "ale_py",
+    "mujoco",
+    "dm_env",
+    "dm_control",
+    "envpool",
+    "pettingzoo",
+    "mpe2",
+    "pygame",
+    "pyspiel",
+]
 """Packages that are loaded where an environment is built, and nowhere else."""
 
 
