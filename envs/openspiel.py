@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import PositiveInt
+from annotated_types import Ge
 
 from envs._generators import generator_from_state, generator_state
 from envs._openspiel_games import Shown, Table, load_game, shown_tensor
@@ -47,7 +47,7 @@ class Settings(EnvironmentSettings):
     shown: Shown | None = None
     """What a player sees: the information_state, which remembers all that it has seen, or the observation of now, for
     networks with memory and games without secrets. null: the information state where the game gives one."""
-    turn_steps: PositiveInt | None = None
+    turn_steps: Annotated[int, Ge(2)] | None = None
     """Most steps, as a rule, from one turn of a player to its next, for the windows of replay. null: twice the number
     of players, less one, since another may be first in a new round."""
 
