@@ -21,23 +21,31 @@ _RESET = ("observations", "infos")
 _STEP = ("observations", "rewards", "terminations", "truncations", "infos")
 
 
+def takes_turns(simulator: Any) -> bool:
+    """Whether it is an AECEnv, and does not say that it can be made parallel."""
+    metadata = getattr(simulator, "metadata", None) or {}
+    return hasattr(simulator, "agent_iter") and not metadata.get("is_parallelizable", False)
+
+
 def parallel_of(simulator: Any, where: str) -> Parallel:
-    """A ParallelEnv, or an AECEnv that says that it can be made one.
+    """A ParallelEnv, or an AECEnv that can be made one.
 
     Raises:
-        UserError: it is neither, or its agents are not known beforehand.
+        UserError: its agents are not known beforehand.
     """
     if hasattr(simulator, "agent_iter"):
-        if not (getattr(simulator, "metadata", None) or {}).get("is_parallelizable", False):
-            raise UserError(
-                f"{where} is an AEC environment, whose agents act one after the other; what is trained here acts at "
-                "once. If nothing changes before the last agent of a cycle has acted, make a parallel environment of "
-                "it with pettingzoo.utils.aec_to_parallel, or set its metadata's is_parallelizable to true; games in "
-                "turns need pettingzoo.utils.turn_based_aec_to_parallel"
-            )
         from pettingzoo.utils import aec_to_parallel
 
         simulator = aec_to_parallel(simulator)
+    return Parallel(simulator, named_agents(simulator, where))
+
+
+def named_agents(simulator: Any, where: str) -> dict[str, Any]:
+    """All agents that may ever appear, by their names as text.
+
+    Raises:
+        UserError: they are not known beforehand, or not told apart.
+    """
     agents = list(getattr(simulator, "possible_agents", None) or ())
     if not agents:
         raise UserError(f"{where} has no possible_agents; the adapter must know all agents that may ever appear")
@@ -45,7 +53,7 @@ def parallel_of(simulator: Any, where: str) -> Parallel:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UserError(f"{where}: two of its possible_agents are called '{twice}'; names must differ as text")
-    return Parallel(simulator, dict(zip(names, agents, strict=True)))
+    return dict(zip(names, agents, strict=True))
 
 
 class Parallel:
@@ -69,7 +77,7 @@ class Parallel:
         agents = getattr(self.simulator, "agents", None)
         if agents is None:
             raise SimulatorError("it has no list `agents` of those that are in the game")
-        return [self._name(agent, "agents") for agent in agents]
+        return [self.name(agent, "agents") for agent in agents]
 
     def spaces(self, where: str) -> list[tuple[str, tuple[Any, Any]]]:
         """Every agent's observation and action space. Raises UserError where the simulator has none."""
@@ -87,7 +95,8 @@ class Parallel:
                 "observation_space(agent) and action_space(agent)"
             ) from error
 
-    def _name(self, agent: Any, where: str) -> str:
+    def name(self, agent: Any, where: str) -> str:
+        """An agent's name as text. Raises SimulatorError if nobody is called so."""
         name = self._names.get(agent)
         if name is None:
             raise SimulatorError(f"{where} has agent {agent!r}, which is not in possible_agents: {_list(self._names)}")
@@ -138,7 +147,7 @@ class Parallel:
             raise SimulatorError(f"{what} are no dict by agent but {type(values).__name__}")
         if self._is_text and values.keys() <= self._agents.keys():
             return values
-        return {self._name(agent, what): value for agent, value in values.items()}
+        return {self.name(agent, what): value for agent, value in values.items()}
 
 
 def _list(agents: Mapping[Any, Any]) -> str:

@@ -1,47 +1,47 @@
-"""Any PettingZoo parallel environment by import path: several agents, E environments stepped one after the other.
+"""Any PettingZoo environment by import path: several agents, E environments stepped one after the other.
 
 Agents of equal spaces form a kind. Agents may leave (terminated or truncated, or just gone) and appear; when none is
-left, the environment's episode has ended.
+left, the environment's episode has ended. In AEC environments they take turns (envs/_pettingzoo_turns.py).
 """
 
 from __future__ import annotations
 
 import importlib
-import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 
-from envs._action_masks import MASK, unexpected_mask, write_mask
+from envs._aec import Aec
 from envs._gymnasium_pictures import frames_per_second, picture, takes_no_render_mode
-from envs._parallel import Parallel, Values, parallel_of
+from envs._parallel import Parallel, Values, named_agents, parallel_of, takes_turns
 from envs._pettingzoo_names import what_to_do
+from envs._pettingzoo_seats import Seats, naming
 from envs._pettingzoo_teams import Team, teams_of
-from envs._returned_values import SimulatorError, checked_info, one_flag, one_number
-from srlhpc.environment import Array, BoolArray, Environment, EpisodeTracker, KindStep, Spaces, Step, empty_kind_step
+from envs._pettingzoo_turns import PettingZooTurns
+from envs._returned_values import one_flag, one_number
+from srlhpc.environment import Array, BoolArray, Environment, EpisodeTracker, Spaces, Step
 from srlhpc.errors import UserError
 from srlhpc.specs.named_modules import EnvironmentSettings
 
-log = logging.getLogger(__name__)
-
 
 class Settings(EnvironmentSettings):
-    """A PettingZoo parallel environment."""
+    """A PettingZoo environment, parallel or AEC."""
 
     requires: ClassVar[dict[str, str]] = {"pettingzoo": "pettingzoo"}
 
     env: str
-    """Import path of the module that has `parallel_env`, for example `mpe2.simple_spread_v3`; `module:function` names
-    another function."""
+    """Import path of the module that has `parallel_env`, or else `env`, for example `mpe2.simple_spread_v3` or
+    `pettingzoo.classic.connect_four_v3`; `module:function` names another function."""
     kwargs: dict[str, Any] = {}
     """Arguments of that function."""
     state: bool = False
     """Whether rules that learn from all agents together (`qmix`) get what the environment's `state()` returns; else
     they get all observations side by side."""
+    turn_steps: Annotated[int, Ge(2)] | None = None
+    """Most steps, as a rule, from one turn of an agent to its next where agents take turns, for the windows of replay.
+    null: twice the number of agents, less one, since another may be first in a new round."""
 
 
 def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
@@ -60,7 +60,8 @@ def build(settings: Settings, num_environments: int, seed: int, render: bool = F
         if render and "'render_mode'" in str(error):
             raise UserError(takes_no_render_mode(f"environment '{settings.env}'")) from None
         raise UserError(f"environment.kwargs of '{settings.env}': {error}") from None
-    return from_simulators(simulators, seed, f"environment '{settings.env}'", gives_state=settings.state)
+    where = f"environment '{settings.env}'"
+    return from_simulators(simulators, seed, where, gives_state=settings.state, turn_steps=settings.turn_steps)
 
 
 def _find(path: str) -> Callable[..., Any]:
@@ -70,29 +71,28 @@ def _find(path: str) -> Callable[..., Any]:
     except ImportError as error:
         advice = what_to_do(module_name, error)
         raise UserError(f"environment.env: cannot import '{module_name}' ({error}){advice}") from None
-    try:
-        make: Callable[..., Any] = getattr(module, function or "parallel_env")
-    except AttributeError:
+    names = (function,) if function else ("parallel_env", "env")
+    made: Callable[..., Any] | None = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+    if made is None:
         raise UserError(
-            f"environment.env: '{module_name}' has no '{function or 'parallel_env'}'; name a function that makes a "
-            "PettingZoo ParallelEnv as module:function"
-        ) from None
-    return make
+            f"environment.env: '{module_name}' has no '{names[0]}'; name a function that makes an environment of "
+            "PettingZoo as module:function"
+        )
+    return made
 
 
-def from_simulators(simulators: Sequence[Any], seed: int, where: str, *, gives_state: bool = False) -> Environment:
+def from_simulators(
+    simulators: Sequence[Any], seed: int, where: str, *, gives_state: bool = False, turn_steps: int | None = None
+) -> Environment:
     """Several environments as one, with `gives_state` with their own state; errors as in `build`."""
+    if takes_turns(simulators[0]):
+        games = [Aec(simulator, named_agents(simulator, where)) for simulator in simulators]
+        steps = turn_steps or max(2, 2 * len(games[0].possible_agents) - 1)
+        return PettingZooTurns(games, teams_of(games[0], seed, where, gives_state=gives_state, turn_steps=steps))
+    if turn_steps is not None:
+        raise UserError(f"environment.turn_steps: is {turn_steps}, but agents of {where} act at once; leave it out")
     parallels = [parallel_of(simulator, where) for simulator in simulators]
     return PettingZooEnvironment(parallels, teams_of(parallels[0], seed, where, gives_state=gives_state))
-
-
-@dataclass(frozen=True)
-class _Seat:
-    """Where one agent's values are."""
-
-    team: Team
-    now: KindStep
-    index: int
 
 
 class PettingZooEnvironment(Environment):
@@ -102,13 +102,8 @@ class PettingZooEnvironment(Environment):
         self.spaces = Spaces(tuple(team.kind for team in teams))
         self.num_environments = len(simulators)
         self._simulators = simulators
-        self._teams = teams
-        self._now = {team.kind.name: empty_kind_step(team.kind, self.num_environments) for team in teams}
-        self._seats = {
-            agent: _Seat(team, self._now[team.kind.name], index)
-            for team in teams
-            for index, agent in enumerate(team.kind.agents)
-        }
+        self._seats = Seats(teams, self.num_environments)
+        self._now = self._seats.now
         self._states = [now.state for now in self._now.values() if now.state is not None]
         self._acting: list[list[str]] = [[] for _ in simulators]
         """Agents whose record of an environment is valid now; none while the environment waits for its reset."""
@@ -117,7 +112,7 @@ class PettingZooEnvironment(Environment):
 
     def reset(self, seed: int) -> Step:
         seeds = np.random.SeedSequence(seed).generate_state(self.num_environments).tolist()
-        self._clear()
+        self._seats.clear()
         for env, env_seed in enumerate(seeds):
             self._restart(env, env_seed)
         self._ended[:] = False
@@ -125,10 +120,10 @@ class PettingZooEnvironment(Environment):
         return Step(self._now)
 
     def step(self, actions: Mapping[str, Array]) -> Step:
-        decoded = {team.kind.name: self._decode(team, actions[team.kind.name]) for team in self._teams}
+        decoded = self._seats.decode(actions)
         ended = self._ended.copy()
         valid = np.concatenate([now.valid for now in self._now.values()], axis=1)
-        self._clear()
+        self._seats.clear()
         for env, simulator in enumerate(self._simulators):
             if ended[env]:
                 self._restart(env, None)
@@ -138,43 +133,21 @@ class PettingZooEnvironment(Environment):
         rewards = np.concatenate([now.rewards for now in self._now.values()], axis=1)
         return Step(self._now, self._episodes.record(rewards, valid, self._ended))
 
-    def _decode(self, team: Team, actions: Array) -> Sequence[Any]:
-        valid = self._now[team.kind.name].valid
-        if not valid.all():
-            actions = actions.copy()
-            actions[~valid] = team.codec.idle
-        rows = self.num_environments * len(team.kind.agents)
-        return team.codec.one_by_one(team.codec.decode(actions.reshape(rows, *actions.shape[2:])))
-
-    def _clear(self) -> None:
-        for now in self._now.values():
-            for flags in (now.first, now.valid, now.alive, now.terminated, now.truncated):
-                flags[:] = False
-            now.rewards[:] = 0.0
-
     def _restart(self, env: int, seed: int | None) -> None:
         simulator = self._simulators[env]
-        with _naming(f"environment {env}, reset"):
+        with naming(f"environment {env}, reset"):
             observations, infos = simulator.reset(seed)
             agents = simulator.agents
             for agent in agents:
-                now, place = self._place(agent, env)
+                now, place = self._seats.place(agent, env)
                 now.first[place] = now.valid[place] = now.alive[place] = True
             self._acting[env] = agents
             self._observe(env, agents, observations, infos)
 
-    def _place(self, agent: str, env: int) -> tuple[KindStep, tuple[int, int]]:
-        seat = self._seats[agent]
-        return seat.now, (env, seat.index)
-
     def _play(self, env: int, simulator: Parallel, decoded: Mapping[str, Sequence[Any]]) -> None:
         acted = self._acting[env]
-        chosen = {}
-        for agent in simulator.agents:
-            seat = self._seats[agent]
-            agents = seat.team.kind.agents
-            chosen[agent] = decoded[seat.team.kind.name][env * len(agents) + seat.index]
-        with _naming(f"environment {env}"):
+        chosen = {agent: self._seats.chosen(decoded, env, agent) for agent in simulator.agents}
+        with naming(f"environment {env}"):
             observations, *brought, infos = simulator.step(chosen)
             outcomes = {agent: _outcome(agent, *brought) for agent in {*acted, *simulator.agents}}
             # Some environments leave agents in their list after the end of those.
@@ -187,7 +160,7 @@ class PettingZooEnvironment(Environment):
         self, env: int, acted: Sequence[str], acting: Sequence[str], outcomes: Mapping[str, _Outcome]
     ) -> None:
         for agent in acted:
-            now, place = self._place(agent, env)
+            now, place = self._seats.place(agent, env)
             now.rewards[place] = outcomes[agent].reward
             if agent not in acting:
                 # An agent that is gone without a word has left for good: nothing to bootstrap from.
@@ -197,7 +170,7 @@ class PettingZooEnvironment(Environment):
                 # for.
                 now.alive[place] = is_cut or not acting
         for agent in acting:
-            now, place = self._place(agent, env)
+            now, place = self._seats.place(agent, env)
             now.first[place] = agent not in acted
             now.valid[place] = now.alive[place] = True
 
@@ -208,32 +181,9 @@ class PettingZooEnvironment(Environment):
             state = self._simulators[env].state(self._states[0].shape[1:])
             for array in self._states:
                 array[env] = state
-        for agent, seat in self._seats.items():
-            place = (env, seat.index)
+        for agent in self._seats:
             raw = observations.get(agent) if agent in seen else None
-            try:
-                self._write_seen(seat, place, agent, raw)
-                self._write_mask(seat, place, raw, infos.get(agent))
-            except SimulatorError as error:
-                raise SimulatorError(f"agent '{agent}': {error}") from None
-
-    def _write_seen(self, seat: _Seat, place: tuple[int, int], agent: str, raw: Any) -> None:
-        if raw is not None:
-            seat.team.observations.write(raw, seat.now.observations, place)
-        elif seat.now.truncated[place]:
-            _say_that_it_is_missing(agent)  # What it saw before is still there, and stays.
-        else:
-            for array in seat.now.observations.values():
-                array[place] = 0
-
-    def _write_mask(self, seat: _Seat, place: tuple[int, int], raw: Any, info: Mapping[str, Any] | None) -> None:
-        source = raw if seat.team.mask_in_observation else checked_info({} if info is None else info)
-        mask = None if source is None else source.get(MASK)
-        if seat.now.action_masks is not None:
-            acts = bool(seat.now.valid[place])
-            write_mask(mask, seat.team.codec.space, seat.now.action_masks[place], acts=acts)
-        elif mask is not None:
-            raise unexpected_mask()
+            self._seats.show(env, agent, raw, infos.get(agent))
 
     def render(self) -> Array | None:
         return picture(self._simulators[0].simulator)
@@ -260,20 +210,3 @@ def _outcome(agent: str, rewards: Values, terminated: Values, truncated: Values)
     is_cut = one_flag(truncated.get(agent, False), f"truncation of '{agent}'")
     reward = one_number(rewards.get(agent, 0.0), f"the reward of '{agent}'")
     return _Outcome(reward, is_done or is_cut, is_cut and not is_done)
-
-
-@contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Says where a simulator did something wrong."""
-    try:
-        yield
-    except SimulatorError as error:
-        raise SimulatorError(f"{where}: {error}") from None
-
-
-@cache
-def _say_that_it_is_missing(agent: str) -> None:
-    log.warning(
-        "agent '%s' was truncated without a last observation to estimate its value from; the one before is taken",
-        agent,
-    )

@@ -35,9 +35,26 @@ missing has zeros there.
 
 A record is invalid in these two cases only: after an end, and while the agent is not in the game. It brings no reward
 and no end, and estimators (rl/returns.py) need nothing else: the successor of a valid record that ended nothing is the
-next record, and it is valid. So who has no turn for a while stays valid: its action mask allows one choice, to do
-nothing, from which nothing is learnt but the value. Actors refuse steps that say otherwise
-(roles/acting/record_check.py).
+next record, and it is valid. Actors refuse steps that say otherwise (roles/acting/record_check.py).
+
+Turns: agents of a kind that declares more than one `turn_steps` may wait while others act (`waits`). Who waits is
+alive, and its record is not valid: its action is ignored, nothing of it is computed, its memory stays. What it may get
+all the same is a reward, which its last action has earned, and the end of its episode. `first` is its first turn of an
+episode, whenever that comes; a reward from before is its first action's. Two agents, of which the second wins:
+
+    record        0       1      2      3(last)  4
+    agent 0       acts    waits  acts   -        acts
+      first       1       0      0      0        1
+      rewards                           -1
+      terminated  0       0      1      0        0
+    agent 1       waits   acts   waits  -        waits
+      first       0       1      0      0        0
+      rewards                           +1
+      terminated  0       0      1      0        0
+
+What is learnt from an agent is the sequence of its turns (rl/turns.py): discounts count these alone. In other kinds,
+who has no turn for a while stays valid: its action mask allows one choice, to do nothing, from which nothing is learnt
+but the value.
 """
 
 from __future__ import annotations
@@ -153,6 +170,14 @@ class Kind:
     state: ArraySpec | None = None
     """State of a whole environment, which nobody acts on; rules that learn from all its agents together may look at it.
     None: the environment gives none, and their observations stand for it."""
+    turn_steps: int = 1
+    """Most steps, as a rule, from one turn of an agent to its next; 1: all act at every step. Windows of replay are so
+    long that they hold the next turn; nothing else depends on how many."""
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether agents may wait while others act."""
+        return self.turn_steps > 1
 
 
 @dataclass(frozen=True)
@@ -182,6 +207,7 @@ class Spaces:
                         for key, stack in kind.stacks.items()
                     },
                     "state": None if kind.state is None else _array_to_json(kind.state),
+                    "turn_steps": kind.turn_steps,
                 }
                 for kind in self.kinds
             ],
@@ -199,6 +225,7 @@ class Spaces:
                 # Runs from before there were any lack these.
                 stacks={key: Stack(**stack) for key, stack in kind.get("stacks", {}).items()},
                 state=None if kind.get("state") is None else _array_from_json(kind["state"]),
+                turn_steps=kind.get("turn_steps", 1),
             )
             for kind in data["kinds"]
         )
@@ -259,6 +286,14 @@ class KindStep:
     """`[E, A]`: stacks of frames begin anew now; None: where `first`. They always do where an agent is not `alive`."""
     state: Array | None = None
     """`[E, ...]`: the whole environment now; only for kinds with a `state`."""
+    waits: BoolArray | None = None
+    """`[E, A]`: the agent is in the game, and others act in the record that starts now; only for kinds that take
+    turns."""
+
+    @property
+    def asked(self) -> BoolArray:
+        """`[E, A]`: whose row is computed now: agents that act, and those whose last observation is shown."""
+        return self.alive if self.waits is None else self.alive & ~self.waits
 
     @property
     def new_stacks(self) -> BoolArray:
@@ -301,6 +336,7 @@ def empty_kind_step(kind: Kind, num_environments: int) -> KindStep:
         truncated=np.zeros(rows, np.bool_),
         action_masks=np.ones((*rows, kind.actions.mask_size), np.bool_) if kind.has_action_masks else None,
         state=None if kind.state is None else np.zeros((num_environments, *kind.state.shape), kind.state.dtype),
+        waits=np.zeros(rows, np.bool_) if kind.takes_turns else None,
     )
 
 

@@ -19,7 +19,18 @@ from srlhpc.import_path import load_module, missing_packages
 from srlhpc.roles.acting.stack_check import StackCheck
 from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, random_actions, spoil_invalid
 
-SIMULATORS = ["gymnasium", "ale_py", "mujoco", "dm_env", "dm_control", "envpool", "pettingzoo", "mpe2", "pygame"]
+SIMULATORS = [
+    "gymnasium",
+    "ale_py",
+    "mujoco",
+    "dm_env",
+    "dm_control",
+    "envpool",
+    "pettingzoo",
+    "mpe2",
+    "pygame",
+    "pyspiel",
+]
 """Packages that are loaded where an environment is built, and nowhere else."""
 
 
@@ -104,8 +115,8 @@ class ContractConformance:
 
     def test_reset_begins_an_episode_of_every_agent_in_the_game(self, played: list[Seen]) -> None:
         start = played[0]
-        np.testing.assert_array_equal(start.column("first"), start.column("alive"))
-        np.testing.assert_array_equal(start.column("valid"), start.column("alive"))
+        np.testing.assert_array_equal(start.column("first"), start.column("valid"))
+        np.testing.assert_array_equal(start.playing, start.column("alive"))
         assert start.column("alive").any(axis=1).all()
         assert not start.column("rewards").any()
         assert not (start.column("terminated") | start.column("truncated")).any()
@@ -114,33 +125,42 @@ class ContractConformance:
     def test_flags_of_a_record_agree_with_each_other(self, played: list[Seen]) -> None:
         for step in played:
             assert not (step.column("first") & ~step.column("valid")).any()
-            assert not (step.column("valid") & ~step.column("alive")).any()
+            assert not (step.playing & ~step.column("alive")).any()
+            for kind in step.kinds.values():
+                assert kind.waits is None or not (kind.valid & kind.waits).any()
             assert not (step.column("terminated") & step.column("truncated")).any()
             assert not (step.column("truncated") & ~step.column("alive")).any()
 
+    def test_somebody_acts_while_others_wait(self, played: list[Seen]) -> None:
+        for step in played:
+            assert (step.column("valid").any(axis=1) | ~step.playing.any(axis=1)).all()
+
     def test_invalid_records_bring_no_reward_and_no_end(self, played: list[Seen]) -> None:
         for now, after in zip(played, played[1:], strict=False):
-            invalid = ~now.column("valid")
+            invalid = ~now.playing
             assert not after.column("rewards")[invalid].any()
             assert not (after.column("terminated") | after.column("truncated"))[invalid].any()
 
     def test_an_agents_record_ends_it_or_is_followed_by_another(self, played: list[Seen]) -> None:
+        acted = np.zeros_like(played[0].playing)
         for now, after in zip(played, played[1:], strict=False):
-            valid, ended = now.column("valid"), after.column("terminated") | after.column("truncated")
-            goes_on = valid & ~ended
-            assert not (ended & after.column("valid")).any()
-            assert after.column("valid")[goes_on].all()
-            assert not after.column("first")[goes_on].any()
-            np.testing.assert_array_equal(after.column("first"), after.column("valid") & ~valid)
+            ended = after.column("terminated") | after.column("truncated")
+            goes_on = now.playing & ~ended
+            assert not (ended & after.playing).any()
+            assert after.playing[goes_on].all()
+            # In this episode.
+            acted = (acted | now.column("valid")) & goes_on
+            np.testing.assert_array_equal(after.column("first"), after.column("valid") & ~acted)
 
     def test_an_environment_waits_one_record_after_its_end_then_begins_anew(self, played: list[Seen]) -> None:
         waits = 0
         for now, after in zip(played, played[1:], strict=False):
-            waiting = ~now.column("valid").any(axis=1)
+            waiting = ~now.playing.any(axis=1)
             waits += int(waiting.sum())
             assert now.column("alive")[waiting].any(axis=1).all()
             assert after.column("valid")[waiting].any(axis=1).all()
-            np.testing.assert_array_equal(after.column("first")[waiting], after.column("alive")[waiting])
+            np.testing.assert_array_equal(after.column("first")[waiting], after.column("valid")[waiting])
+            np.testing.assert_array_equal(after.playing[waiting], after.column("alive")[waiting])
         assert waits, "no episode ended: give the test more steps"
 
     def test_observations_are_the_stacks_that_the_spaces_declare(
@@ -159,11 +179,11 @@ class ContractConformance:
         was_there = np.zeros(returns.shape, bool)
         expected, reported = [], []
         for now, after in zip(played, played[1:], strict=False):
-            was_valid = now.column("valid").any(axis=1)
-            was_there |= now.column("valid")
+            was_valid = now.playing.any(axis=1)
+            was_there |= now.playing
             steps += was_valid
             returns += after.column("rewards")
-            for env in np.flatnonzero(was_valid & ~after.column("valid").any(axis=1)).tolist():
+            for env in np.flatnonzero(was_valid & ~after.playing.any(axis=1)).tolist():
                 names = [agent for agent, there in zip(agents, was_there[env], strict=True) if there]
                 expected.append((env, int(steps[env]), names, returns[env, was_there[env]].tolist()))
                 steps[env], returns[env], was_there[env] = 0, 0.0, False

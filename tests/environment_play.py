@@ -23,6 +23,12 @@ class Seen:
         """`[E, A]` of all kinds side by side."""
         return np.concatenate([getattr(kind, name) for kind in self.kinds.values()], axis=1)
 
+    @property
+    def playing(self) -> Array:
+        """`[E, N]` of all kinds side by side: agents that act or wait for their turn."""
+        playing = [kind.valid if kind.waits is None else kind.valid | kind.waits for kind in self.kinds.values()]
+        return np.concatenate(playing, axis=1)
+
 
 def keep(step: Step) -> Seen:
     kinds = {
@@ -33,6 +39,7 @@ def keep(step: Step) -> Seen:
             action_masks=None if kind.action_masks is None else kind.action_masks.copy(),
             stacks_begin=None if kind.stacks_begin is None else kind.stacks_begin.copy(),
             state=None if kind.state is None else kind.state.copy(),
+            waits=None if kind.waits is None else kind.waits.copy(),
         )
         for name, kind in step.kinds.items()
     }
@@ -76,7 +83,7 @@ def assert_same(left: Seen, right: Seen) -> None:
         other = right.kinds[name]
         for key, array in kind.observations.items():
             np.testing.assert_array_equal(array, other.observations[key], err_msg=f"{name}.{key}")
-        for field in (*FLAGS, "rewards", "action_masks", "state"):
+        for field in (*FLAGS, "rewards", "action_masks", "state", "waits"):
             np.testing.assert_array_equal(getattr(kind, field), getattr(other, field), err_msg=f"{name}.{field}")
     assert left.episodes == right.episodes
 

@@ -96,8 +96,9 @@ class Batch:
 
     @property
     def cut(self) -> Tensor:
-        """Only of replay: whether the record is the last that is stored of its sequence, bool `[T, B]`. Sums stop there
-        and bootstrap from the observation that follows; nothing behind it is valid."""
+        """Only of replay, and of agents that take turns: whether the record is the last that is known of its sequence,
+        bool `[T, B]`. Sums stop there and bootstrap from the observation that follows, which all behind it repeat;
+        nothing behind it is valid."""
         return self.fields["cut"]
 
     @property

@@ -13,7 +13,8 @@ environment (a block holds the trained ones only), M action mask size, C chunks 
 | `obs.KEY`, a stack of n frames | `[T + n, E, A, ...]`: each once (data/stacks.py) | `[E, A, n, ...]` | |
 | `new_stacks`, only with stacks | `[T + 1, E, A]` bool | | |
 | `first` | `[T + 1, E, A]` bool | `[E, A]` | |
-| `valid`, `alive` | `[T, E, A]` bool, `alive` of joint columns `[T + 1, E, A]` | `alive` `[E, A]` | |
+| `valid` | `[T, E, A]` bool | | |
+| `alive` | `[T, E, A]` bool, of joint columns and where agents take turns `[T + 1, E, A]` | `[E, A]` | |
 | `action_masks` | `[T + 1, E, A, M]` bool | `[E, A, M]` | |
 | `actions` | `[T, E, A, ...]` | | `[E, A, ...]` |
 | `log_probs` | `[T, E, A]` float32 | | `[E, A]` |
@@ -26,6 +27,8 @@ environment (a block holds the trained ones only), M action mask size, C chunks 
 | `state.NAME` | `[E, A, ...]`, before t = 0 | | after this step, if wanted |
 | `chunk_state.NAME` | `[C - 1, E, A, ...]`, before the other chunks | | |
 | `final_state.NAME` | `[E, A, ...]`, before the bootstrap | | |
+
+Where agents take turns, `alive` is false of those that wait, too: it says whose row is computed.
 
 A column, of which a window or a batch has some side by side, is one agent of one environment, or with joint columns all
 of an environment, whose axis A belongs to each entry then. Their stacks of frames are whole.
@@ -134,7 +137,8 @@ def _fields_of_every_rule(shapes: PolicyShapes) -> Iterator[RecordField]:
     yield RecordField("terminated", _FLAG, "stepped", attrgetter("terminated"))
     yield RecordField("truncated", _FLAG, "stepped", attrgetter("truncated"))
     yield RecordField("valid", _FLAG, "seen", attrgetter("valid"))
-    yield RecordField("alive", _FLAG, "seen", attrgetter("alive"), has_bootstrap=is_joint, in_request=True)
+    is_followed = is_joint or kind.takes_turns
+    yield RecordField("alive", _FLAG, "seen", attrgetter("asked"), has_bootstrap=is_followed, in_request=True)
     if is_joint and kind.state is not None:
         state = attrgetter("state")
         yield RecordField(ENVIRONMENT_STATE, kind.state, "seen", state, has_bootstrap=True, of="environment")

@@ -76,13 +76,15 @@ def block_layout(plan: Plan, policy: str) -> Layout:
 
 def window_shape(plan: Plan, policy: str) -> WindowShape:
     """Which records are drawn together; only with replay."""
-    spec = plan.spec.policies[policy]
+    spec, kind = plan.spec.policies[policy], plan.kind_of(policy)
     batch, replay = spec.batch, spec.replay
     assert replay is not None
+    # The last trained record's sum, and the turn that follows it, may be so many turns away.
+    turns = spec.algorithm.needs(kind).after + 1
     return WindowShape(
         batch.fragment_steps,
         batch.burn_in_steps,
-        spec.algorithm.needs(plan.kind_of(policy)).after,
+        turns * kind.turn_steps - 1,
         replay.window_stride(batch.fragment_steps, bool(spec.network.state_arrays())),
     )
 

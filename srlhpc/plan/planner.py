@@ -17,6 +17,7 @@ from srlhpc.plan.plan_check import check_acting, check_batch, check_feedback, ch
 from srlhpc.plan.replay_check import check_replay
 from srlhpc.plan.roles import ROLES
 from srlhpc.plan.seating import seats
+from srlhpc.plan.turn_check import check_turns
 from srlhpc.specs.experiment import ExperimentSpec
 
 _SERVERS_BESIDE = {"trainer": "trainer", "inline": "actor"}
@@ -44,6 +45,7 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
         if not plan.replays(policy):
             check_batch(plan, policy)
     for policy in plan.trained_policies:
+        check_turns(plan, policy)
         if plan.replays(policy):
             check_replay(plan, policy)
         else:

@@ -95,8 +95,10 @@ def _segment_log(context: RankContext, role: RolePlan, store: BlockStore) -> Seg
 def _first_priority(plan: Plan, policy: str) -> FirstPriority | None:
     """What the policy's rule makes of windows that were never drawn; None: they get the greatest priority so far."""
     spec = plan.spec.policies[policy]
-    draw, function = draw_of(plan, policy), spec.algorithm.needs(plan.kind_of(policy)).first_priorities
-    if not isinstance(draw, PrioritizedDraw) or draw.initial == "greatest" or function is None:
+    kind = plan.kind_of(policy)
+    draw, function = draw_of(plan, policy), spec.algorithm.needs(kind).first_priorities
+    # Such a function takes the next record for the successor, which may be another agent's turn.
+    if not isinstance(draw, PrioritizedDraw) or draw.initial == "greatest" or function is None or kind.takes_turns:
         return None
     module, _, name = function.partition(":")
     return partial(getattr(load_module(module, "srlhpc.algorithms", (name,)), name), spec.algorithm)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from srlhpc.algorithms.algorithm import Algorithm, Context
+from srlhpc.algorithms.own_turns import OwnTurnsRule
 from srlhpc.comm.channel import Stream
 from srlhpc.comm.parameters import (
     PULL_LAYOUT,
@@ -91,7 +92,12 @@ class Trainers:
         arrays = trainer_arrays(plan, name)
         context = Context(reducer, device, autocast, seed, columns(plan, name), together, arrays)
         seed_parameters(plan, name, "rule")
-        algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(spec.algorithm, trained, context)
+        algorithm: Algorithm = load_module(spec.algorithm.kind, "srlhpc.algorithms").build(
+            spec.algorithm, trained, context
+        )
+        # Recorded episodes are sequences of turns already.
+        if plan.kind_of(name).takes_turns and spec.episodes is None:
+            algorithm = OwnTurnsRule(algorithm)
         counters = Counters()
         if self._restored is not None:
             counters = load_part(self._part(name), policy, algorithm)

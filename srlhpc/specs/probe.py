@@ -54,10 +54,16 @@ def probe_spaces(settings: EnvironmentSettings, timeout_seconds: float = TIMEOUT
             raise UserError(
                 f"environment '{settings.factory}': kind '{kind.name}' has no observations, so its agents cannot learn"
             )
-        for key, stack in kind.stacks.items():
-            _check_stack(
-                f"environment '{settings.factory}': kind '{kind.name}'", kind.observations.get(key), key, stack
+        where = f"environment '{settings.factory}': kind '{kind.name}'"
+        if kind.turn_steps < 1:
+            raise UserError(f"{where} declares turn_steps {kind.turn_steps}; 1: all act at every step, else more")
+        if kind.takes_turns and kind.stacks:
+            raise UserError(
+                f"{where} takes turns and declares stacks of frames ({', '.join(kind.stacks)}), which go on at every "
+                "step; leave `Kind.stacks` out: its observations then travel whole"
             )
+        for key, stack in kind.stacks.items():
+            _check_stack(where, kind.observations.get(key), key, stack)
     return spaces
 
 

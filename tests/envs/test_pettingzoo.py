@@ -357,17 +357,6 @@ def mpe_aec() -> Any:
     return simple_spread_v3.env()
 
 
-def test_agent_by_agent_environment_that_cannot_be_converted_is_refused_with_the_remedy() -> None:
-    from pettingzoo.utils import aec_to_parallel, turn_based_aec_to_parallel
-
-    aec = mpe_aec()
-    aec.unwrapped.metadata = {**aec.metadata, "is_parallelizable": False}
-    with pytest.raises(UserError, match="is an AEC environment") as caught:
-        from_simulators([aec], 0, "environment 'x'")
-    for remedy in (aec_to_parallel, turn_based_aec_to_parallel):
-        assert f"pettingzoo.utils.{remedy.__name__}" in str(caught.value)
-
-
 class Wrong(ScriptedParallel):
     """Changes what `method` returns."""
 

@@ -7,7 +7,7 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -253,6 +253,34 @@ def test_stack_of_an_observation_is_taken() -> None:
 def test_stack_that_is_no_observation_of_so_many_frames_is_refused(key: str, frames: int, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"environment 'burrow': kind 'mole' {message}")):
         probe_spaces(Stacked(factory="burrow", key=key, frames=frames))
+
+
+class InTurn(EnvironmentSettings):
+    turn_steps: int
+    stacks: dict[str, int] = {}
+
+    def spaces(self) -> Spaces:
+        stacks = {key: Stack(frames, "zeros") for key, frames in self.stacks.items()}
+        eyes = {"eyes": ArraySpec((4, 3), "uint8")}
+        return Spaces((Kind("mole", ("m",), eyes, Discrete(2), stacks=stacks, turn_steps=self.turn_steps),))
+
+
+def test_turns_are_taken_and_survive_json() -> None:
+    spaces = probe_spaces(InTurn(factory="burrow", turn_steps=2))
+    assert spaces.kinds[0].takes_turns
+    assert Spaces.from_json(spaces.to_json()) == spaces
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"turn_steps": 0}, "declares turn_steps 0; 1: all act at every step, else more"),
+        ({"turn_steps": 2, "stacks": {"eyes": 4}}, "takes turns and declares stacks of frames (eyes), which go on at"),
+    ],
+)
+def test_turns_that_do_not_fit_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(f"environment 'burrow': kind 'mole' {message}")):
+        probe_spaces(InTurn(factory="burrow", **settings))
 
 
 def test_spaces_without_agents_are_refused() -> None:

@@ -40,10 +40,14 @@ def estimates(policy: ActorCriticPolicy, batch: Batch, *, gamma: float, gae_lamb
     )
     values = policy.return_values(batch.outputs["value"])
     last_values = policy.return_values(last.outputs["value"])
+    next_values = torch.cat([values[1:], last_values.unsqueeze(0)])
+    cut = batch.fields.get("cut")
+    if cut is not None:
+        next_values = torch.where(cut, last_values, next_values)
     advantages = gae(
         batch.rewards,
         values,
-        torch.cat([values[1:], last_values.unsqueeze(0)]),
+        next_values,
         batch.terminated,
         batch.truncated,
         gamma=gamma,

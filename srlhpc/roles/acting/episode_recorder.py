@@ -17,6 +17,7 @@ from srlhpc.data.episode_writer import RecordedSequence
 from srlhpc.data.row_spool import RowSpool
 from srlhpc.environment import Array, BoolArray, Episode, Kind, KindStep, Step
 from srlhpc.roles.acting.record_check import RecordCheck
+from srlhpc.roles.acting.turns import Turns
 from srlhpc.specs.contracts import RecordField
 
 PIECE_BYTES = 1 << 20
@@ -64,7 +65,9 @@ class EpisodeRecorder:
         columns = num_environments * sum(len(seat.agents) for seat in seats)
         in_memory = _IN_MEMORY_BYTES // columns
         self._seats = [_SeatRows(seat, num_environments, folder, in_memory) for seat in seats]
-        self._checks = [RecordCheck(kind) for kind in {seat.kind.name: seat.kind for seat in seats}.values()]
+        kinds = {seat.kind.name: seat.kind for seat in seats}
+        self._checks = [RecordCheck(kind) for kind in kinds.values() if not kind.takes_turns]
+        self._turns = {name: Turns(kind, num_environments) for name, kind in kinds.items() if kind.takes_turns}
         self._writer = writer
         self._playing: BoolArray = np.zeros(num_environments, np.bool_)
         self._episode = 0
@@ -77,6 +80,8 @@ class EpisodeRecorder:
         """
         for check in self._checks:
             check.begin(step)
+        for kind, turns in self._turns.items():
+            turns.begin(step.kinds[kind])
 
     def see(self, step: Step, playing: BoolArray) -> None:
         """Takes in what the policies see before they act.
@@ -101,8 +106,9 @@ class EpisodeRecorder:
         """
         for check in self._checks:
             check(step)
+        earned = {**step.kinds, **{kind: turns.follow(step.kinds[kind]) for kind, turns in self._turns.items()}}
         for rows in self._seats:
-            rows.finish(step.kinds[rows.seat.kind.name], replies[rows.seat.policy])
+            rows.finish(earned[rows.seat.kind.name], replies[rows.seat.policy])
         for episode in step.episodes:
             if self._playing[episode.environment]:
                 for rows in self._seats:
@@ -134,9 +140,11 @@ class _SeatRows:
         self.seat = seat
         row = row_type(seat.fields)
         self._now: Array = np.zeros((num_environments, len(seat.agents)), row)
-        """The record that is played, of every column."""
+        """The last record of every column."""
         self._valid: BoolArray = np.zeros(self._now.shape, np.bool_)
-        """Columns whose record it is: others are not recorded."""
+        """Columns that play it: others are not recorded."""
+        self._open: BoolArray = np.zeros(self._now.shape, np.bool_)
+        """Columns whose last record is kept here alone: until the next one it gets what comes while others act."""
         self._last: Array = np.zeros((), row)
         self._columns = [[_Column(RowSpool(row, folder, in_memory)) for _ in seat.agents] for _ in self._now]
         self._stacks = {f.name: f for f in seat.fields if f.stack is not None}
@@ -152,10 +160,11 @@ class _SeatRows:
         return values if f.stack is None else values[:, :, -1]
 
     def see(self, now: KindStep, playing: BoolArray) -> None:
-        self._valid = self._of(now.valid) & playing[:, None]
+        self._valid = acts = self._of(now.valid) & playing[:, None]
+        self._append_whole(self._open & acts)
         for f in self.seat.fields:
             if f.written == "seen":
-                self._now[f.name] = self._seen(now, f)
+                self._now[f.name][acts] = self._seen(now, f)[acts]
         self._shown = {name: self._of(f.value(now)).copy() for name, f in self._stacks.items()}
         for place in np.argwhere(self._valid & self._of(now.first)).tolist():
             self._begin(*place)
@@ -166,17 +175,26 @@ class _SeatRows:
         column.older.append({name: shown[env, agent, :-1].copy() for name, shown in self._shown.items()})
 
     def finish(self, now: KindStep, reply: Replied) -> None:
+        acts, waits = self._valid, self._open & ~self._valid
         for f in self.seat.fields:
             if f.written == "replied":
-                self._now[f.name] = f.value(reply)
+                self._now[f.name][acts] = f.value(reply)[acts]
             elif f.written == "stepped":
-                self._now[f.name] = self._of(f.value(now))
+                self._now[f.name][acts] = self._of(f.value(now))[acts]
+        for name in ("rewards", "terminated", "truncated") if waits.any() else ():
+            self._now[name][waits] += self._of(getattr(now, name))[waits]
+        self._open |= acts
         self._check_stacks(now)
-        ended = self._of(now.terminated | now.truncated)
-        for env, agent in np.argwhere(self._valid).tolist():
+        ended = self._open & self._of(now.terminated | now.truncated)
+        self._append_whole(ended)
+        for env, agent in np.argwhere(ended).tolist():
+            self._append_last(env, agent, now)
+
+    def _append_whole(self, columns: BoolArray) -> None:
+        """Appends the last record of some columns, which nothing changes any more."""
+        for env, agent in np.argwhere(columns).tolist():
             self._append(env, agent, self._now[env, agent])
-            if ended[env, agent]:
-                self._append_last(env, agent, now)
+        self._open &= ~columns
 
     def _append(self, env: int, agent: int, row: Array) -> None:
         column = self._columns[env][agent]

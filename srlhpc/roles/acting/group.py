@@ -16,6 +16,7 @@ from srlhpc.roles.acting.record_check import RecordCheck
 from srlhpc.roles.acting.recorder import SeatRecorder
 from srlhpc.roles.acting.stack_check import StackCheck
 from srlhpc.roles.acting.step_check import StepCheck
+from srlhpc.roles.acting.turns import Turns
 from srlhpc.roles.time_use import TimeUse
 
 
@@ -39,7 +40,8 @@ class Group:
         self._seed = seed
         self._check = StepCheck(environment.spaces, environment.num_environments)
         kinds = environment.spaces.kinds
-        self._checks: list[RecordCheck | StackCheck] = [RecordCheck(kind) for kind in kinds]
+        self._checks: list[RecordCheck | StackCheck] = [RecordCheck(kind) for kind in kinds if not kind.takes_turns]
+        self._turns = {kind.name: Turns(kind, environment.num_environments) for kind in kinds if kind.takes_turns}
         self._checks += [StackCheck(kind) for kind in kinds if kind.stacks]
         self._step: Step | None = None
         self._waiting = False
@@ -55,6 +57,8 @@ class Group:
         self._check(self._step)
         for check in self._checks:
             check.begin(self._step)
+        for kind, turns in self._turns.items():
+            turns.begin(self._step.kinds[kind])
 
     @property
     def is_waiting(self) -> bool:
@@ -115,8 +119,9 @@ class Group:
         self._check(step)
         for check in self._checks:
             check(step)
+        earned = {**step.kinds, **{kind: turns.follow(step.kinds[kind]) for kind, turns in self._turns.items()}}
         for kind, recorder in self._recorders:
-            recorder.finish_record(step.kinds[kind])
+            recorder.finish_record(earned[kind])
         self.steps += 1
         self._waiting = False
         return step
@@ -137,6 +142,8 @@ class Group:
         state: dict[str, Any] = {"recorders": recorders, "waiting": self._waiting}
         if (saved := self.environment.save_state()) is not None:
             state["environment"] = dict(saved)
+            if self._turns:
+                state["turns"] = {kind: turns.save_state() for kind, turns in self._turns.items()}
         return state
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -149,6 +156,8 @@ class Group:
         self._check(self._step)
         for check in self._checks:
             check.continues(self._step)
+        for kind, turns in self._turns.items():
+            turns.load_state(state["turns"][kind])
         if self._waiting:
             for kind, recorder in self._recorders:
                 recorder.see(self._step.kinds[kind])

@@ -16,7 +16,7 @@ from torch import Tensor
 from srlhpc.data.blocks import OUTPUT
 from srlhpc.environment import Array, FloatArray, KindStep
 from srlhpc.policies.held_weights import hold_weights
-from srlhpc.policies.policy import Acted, Policy
+from srlhpc.policies.policy import Acted, Policy, State
 from srlhpc.specs.contracts import EXPERT
 
 
@@ -91,8 +91,16 @@ class Player:
                 generator=self._generator,
                 exploration=self._exploration,
             )
-        self._acted, self._state = acted, acted.state
+        self._acted = acted
+        self._state = acted.state if step.waits is None else self._kept(acted.state, flat(step.asked))
         actions[:, self._agents] = self._by_agent(acted.actions)
+
+    def _kept(self, state: State, asked: Tensor) -> dict[str, Tensor]:
+        """The state, as it was where an agent waits."""
+        return {
+            name: torch.where(asked.view(-1, *[1] * (rows.ndim - 1)), rows, self._state[name])
+            for name, rows in state.items()
+        }
 
     @property
     def reply(self) -> Reply:

@@ -82,8 +82,7 @@ _FAULTS: Mapping[str, _Holds] = {
         lambda now, was, ended: was & ~ended & ~now.alive
     ),
     "is not valid in the middle of its episode; a record is invalid only after an end and while the agent is not in "
-    "the game. Who has no turn stays valid: let the action mask allow one choice, to do nothing": (
-        lambda now, was, ended: was & ~ended & ~now.valid
-    ),
+    "the game. Who has no turn stays valid: let the action mask allow one choice, to do nothing; or declare turn_steps "
+    "of its kind, and say who waits": (lambda now, was, ended: was & ~ended & ~now.valid),
 }
 """What is wrong with an agent, and where that is so; the first that holds is said."""

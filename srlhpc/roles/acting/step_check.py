@@ -58,6 +58,8 @@ class StepCheck:
                 raise ValueError(f"kind '{kind.name}' gives action_masks, but declares has_action_masks as false")
             if now.state is not None and kind.state is None:
                 raise ValueError(f"kind '{kind.name}' gives a state, but declares none")
+            if now.waits is not None and not kind.takes_turns:
+                raise ValueError(f"kind '{kind.name}' says who waits, but declares turn_steps as {kind.turn_steps}")
 
 
 _STATE = "state"
@@ -76,7 +78,7 @@ def _expected(kind: Kind, num_environments: int) -> dict[str, _Declared]:
     expected = {
         f"observation '{key}'": ((*lead, *spec.shape), np.dtype(spec.dtype)) for key, spec in kind.observations.items()
     }
-    expected |= {name: (lead, np.dtype(np.bool_)) for name in (*_FLAGS, "stacks_begin")}
+    expected |= {name: (lead, np.dtype(np.bool_)) for name in (*_FLAGS, "stacks_begin", "waits")}
     expected["rewards"] = (lead, np.dtype(np.float32))
     expected["action_masks"] = ((*lead, kind.actions.mask_size), np.dtype(np.bool_))
     if kind.state is not None:
@@ -96,6 +98,8 @@ def _arrays(step: KindStep, kind: Kind) -> Iterator[tuple[str, NDArray[Any] | No
         yield "stacks_begin", step.stacks_begin
     if kind.state is not None:
         yield _STATE, step.state
+    if kind.takes_turns:
+        yield "waits", step.waits
 
 
 def _check_array(

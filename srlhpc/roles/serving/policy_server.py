@@ -126,9 +126,8 @@ class ServedPolicy:
 
         observations = {key: seen(f"obs.{key}") for key in self._observation_keys}
         masks = seen("action_masks") if self._policy.kind.has_action_masks else None
-        places = self._places(requests) if self._state or self._exploration else None
-        if places is not None and alive is not None:
-            places = places[alive]
+        whole = self._places(requests) if self._state or self._exploration else None
+        places = whole if whole is None or alive is None else whole[alive]
         state = {name: tensor[places] for name, tensor in self._state.items()}
         exploration = self._exploration and {name: rows[places] for name, rows in self._exploration.items()}
         with (
@@ -149,18 +148,26 @@ class ServedPolicy:
             if self._expert is not None:
                 by_expert = advice(self._expert, observations, first, action_masks=masks)
                 acted = labelled(acted, by_expert, exploration[EXPERT], self._generator)
-            # Agents that are not in the game keep their state; `first` resets it when they appear again.
+            # Agents that wait or are not in the game keep their state; `first` resets it when they appear again.
             for name, tensor in acted.state.items():
                 self._state[name][places] = tensor.to(self._state[name].dtype)
         self.rows_inferred += self._rows * len(requests)
         self.batches += 1
-        return acted if alive is None else _spread(acted, alive, self._rows * len(requests))
+        if alive is None:
+            return acted
+        spread = _spread(acted, alive, self._rows * len(requests))
+        return spread._replace(state={name: self._state[name][whole] for name in acted.state})
 
     def _alive(self, requests: Sequence[Message]) -> Tensor | None:
-        """Rows of agents that are in the game; None where all are, or none."""
+        """Rows of agents that are in the game and do not wait; None for all rows.
+
+        Where no agent is in the game all are computed, since state is of no use then; where all wait, none.
+        """
         alive = np.concatenate([request.fields["alive"] for request in requests], axis=None)
         count = np.count_nonzero(alive)
-        return None if count in (0, alive.size) else self._way.to_device("alive", [np.flatnonzero(alive)])
+        if count == alive.size or not (count or self._policy.kind.takes_turns):
+            return None
+        return self._way.to_device("alive", [np.flatnonzero(alive)])
 
     def _places(self, requests: Sequence[Message]) -> Tensor:
         """Rows of the recurrent state that belong to these requests."""
@@ -224,15 +231,13 @@ class ServedPolicy:
 
 
 def _spread(acted: Acted, places: Tensor, rows: int) -> Acted:
-    """What was acted for some rows, as if for all; zeros for the others."""
+    """What was acted for some rows, as if for all but for the state; zeros for the others."""
 
     def spread(tensor: Tensor) -> Tensor:
         return tensor.new_zeros((rows, *tensor.shape[1:])).index_copy_(0, places, tensor)
 
-    def each(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {name: spread(tensor) for name, tensor in tensors.items()}
-
-    return Acted(spread(acted.actions), spread(acted.log_probs), each(acted.outputs), each(acted.state))
+    outputs = {name: spread(tensor) for name, tensor in acted.outputs.items()}
+    return Acted(spread(acted.actions), spread(acted.log_probs), outputs, acted.state)
 
 
 class PolicyServer(Role):

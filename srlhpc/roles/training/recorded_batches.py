@@ -74,7 +74,7 @@ class RecordedBatches(BatchSource):
         begin = (starts_here - self._burn_in) % self._episodes.num_rows
         fields = self._episodes.windows(begin, self._records, lengths + self._burn_in)
         # Who is in the game is seen wherever a sequence has a record or its last observation.
-        fields["alive"] = np.ones_like(fields["valid"])
+        fields["alive"] = np.ones_like(self._drawn.array("alive"))
         fields["valid"][: self._burn_in] = False
         missing = {name: np.zeros_like(self._drawn.array(name)) for name in self._drawn.names - fields.keys()}
         self._drawn.put({**fields, **missing}, 0)

@@ -18,6 +18,7 @@ from srlhpc.roles.acting import episode_recorder
 from tests.roles.acting.recordings import Sequence, play
 from tests.scripted import Script, Scripted
 from tests.stacked import Stacked
+from tests.turn_taking import Game, TurnTaking
 
 AGENTS = ("a", "b", "c")
 SPANS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=3)
@@ -147,3 +148,23 @@ class Endless(Scripted):
 def test_flags_that_contradict_the_contract_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="agent 'agent' of kind 'agent' in environment 0 is not valid in the middle"):
         play(Endless([[Script(3)]]), tmp_path / "file.h5", 5, {"all": (0,)})
+
+
+def test_turns_are_recorded_with_what_came_while_others_acted(folder: Path) -> None:
+    # Agent b gets 3 before its first turn, and loses while it waits; of the second game nothing is its own.
+    loses = Game((0, 1, 0, 1, 0), {0: {1: 3}, 1: {0: 1, 1: 2}, 4: {0: 4, 1: -4}})
+    cut = Game((0, 0), {1: {0: 8, 1: 8}}, end="truncated")
+    path = folder / "turns.h5"
+    play(TurnTaking([[loses, cut]]), path, 9, {"left": (0,), "right": (1,)})
+    with EpisodeFile(path) as file:
+        left, right = file.episodes("left"), file.episodes("right")
+        (first, second), (only,) = (
+            [whole(episodes, number) for number in range(len(episodes.agents))] for episodes in (left, right)
+        )
+    assert first["obs.obs"][:, 1].tolist() == [1, 3, 5, 6]
+    assert first["rewards"].tolist() == [1, 0, 4]
+    assert only["obs.obs"][:, 1].tolist() == [2, 4, 6]
+    assert only["rewards"].tolist() == [5, -4]
+    assert only["terminated"].tolist() == [False, True]
+    assert second["truncated"].tolist() == [False, True]
+    assert right.returns.tolist() == [1]  # 3 + 2 - 4

@@ -101,3 +101,17 @@ def test_undeclared_arrays_are_refused() -> None:
         StepCheck(unmasked, E)(step(TWO))
     with pytest.raises(ValueError, match="kinds hold 'other', which the spaces do not declare"):
         StepCheck(spaces(TWO), E)(Step({**step(TWO).kinds, "other": step(TWO).kinds["agent"]}))
+
+
+def test_who_waits_is_said_where_turns_are_taken_and_nowhere_else() -> None:
+    in_turn = Spaces((replace(spaces(TWO).kinds[0], turn_steps=2),))
+    with pytest.raises(ValueError, match=r"^waits of kind 'agent' is missing, declared is \(2, 3\) bool$"):
+        StepCheck(in_turn, E)(step(TWO))
+
+    def change(kind: KindStep) -> None:
+        kind.waits = np.zeros((E, A), np.bool_)
+
+    assert message_after(change) == "kind 'agent' says who waits, but declares turn_steps as 1"
+    said = step(TWO)
+    change(said.kinds["agent"])
+    StepCheck(in_turn, E)(said)
