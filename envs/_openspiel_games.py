@@ -128,7 +128,7 @@ class Table:
         return returns
 
     def legal_actions(self) -> Sequence[int]:
-        """Of whose turn it is."""
+        """Legal moves of whose turn it is."""
         actions: Sequence[int] = self._state.legal_actions()
         return actions
 

@@ -179,10 +179,13 @@ def check_memory(plan: Plan, machine_bytes: int) -> None:
     for policy in plan.trained_policies:
         kept = len(plan.trainers(policy)) * kept_bytes(plan, policy)
         rule = plan.spec.policies[policy].algorithm.kind
+        fragments = plan.spec.policies[policy].batch.fragments
         # What a rule keeps are batches, so smaller ones are less.
-        shares[f"policies.{policy}.batch: {rule} keeps {kept / 1e9:,.1f} GB of its batches, so batch.fragments"] = kept
+        shares[
+            f"policies.{policy}.batch.fragments: is {fragments}, and {rule} keeps {kept / 1e9:,.1f} GB of such batches"
+        ] = kept
     for policy, size in read.items():
-        shares[f"policies.{policy}.episodes: trainers read {size / 1e9:,.1f} GB, each all files"] = size
+        shares[f"policies.{policy}.episodes: are {size / 1e9:,.1f} GB in memory, all files on each trainer"] = size
     most = max(shares, key=lambda share: shares[share])
     is_most = 2 * shares[most] > needed
     what = most if is_most else "actors.environments, actors.ring, policies.NAME.batch: are too large together"
