@@ -15,7 +15,7 @@ class Brought(NamedTuple):
     """What one agent's action brought."""
 
     rewards: Mapping[str, float]
-    """Each agent that was in the game, and what it got."""
+    """Rewards of every agent that was in the game."""
     cut: Mapping[str, bool]
     """Agents that have ended with it, and whether they were cut."""
     last: Values

@@ -114,7 +114,7 @@ class Table:
             outcomes, chances = zip(*self._state.chance_outcomes(), strict=True)
             # One number a draw, whatever numpy's own choice would take.
             place = int(np.searchsorted(np.cumsum(chances), self.generator.random(), side="right"))
-            self._state.apply_action(int(outcomes[min(place, len(outcomes) - 1)]))
+            self._state.apply_action(outcomes[min(place, len(outcomes) - 1)])
 
     @property
     def mover(self) -> int | None:
@@ -128,7 +128,7 @@ class Table:
         return returns
 
     def legal_actions(self) -> Sequence[int]:
-        """Legal moves of whose turn it is."""
+        """Moves that are open to whose turn it is."""
         actions: Sequence[int] = self._state.legal_actions()
         return actions
 

@@ -26,7 +26,7 @@ class PettingZooTurns(Environment):
         self._playing: list[list[str]] = [[] for _ in simulators]
         """Agents that act or wait now; none while the environment waits for its reset."""
         self._acted: list[set[str]] = [set() for _ in simulators]
-        """Agents that have had a turn in this episode."""
+        """Agents among them that have had a turn in this episode."""
         self._episodes = EpisodeTracker(len(simulators), self._agents)
 
     def reset(self, seed: int) -> Step:

@@ -86,7 +86,8 @@ class Batch:
 
     @property
     def alive(self) -> Tensor:
-        """Whether the agent is in the game, bool `[T, B]`; where agents are learnt from together `[T + 1, B, A]`."""
+        """Whether the agent is in the game, bool `[T, B]`; where agents are learnt from together `[T + 1, B, A]`, and
+        where they take turns, `[T + 1, B]`, whether it does not wait either."""
         return self.fields["alive"]
 
     @property

@@ -2,7 +2,7 @@
 
 What a learning rule asks of it beside, and what only trainers have, is in policies/contracts.py.
 
-Letters: N rows (agents that act now).
+Letters: N rows (agents that act now; none where all wait for their turn).
 """
 
 from __future__ import annotations

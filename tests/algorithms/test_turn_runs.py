@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,17 @@ def test_run_with_memory_goes_on_to_the_same_bits(rule: str, tmp_path: Path) -> 
         return job(rule, updates, environment=three, **changes)
 
     assert differences(*whole_and_resumed(tmp_path, made, 2, 4)) == []
+
+
+@pytest.mark.parametrize("rule", ["ppo", "vtrace"])
+def test_trainer_sees_memory_as_the_actor_did(rule: str, tmp_path: Path) -> None:
+    what = job(rule, 3, environment={"factory": "nim", "stones": 7, "players": 3}, network=LSTM)
+    what["policies"]["default"]["batch"]["fragments"] = 48
+    paths = make_run(tmp_path, what)
+    run_serial(paths, make_attempt(paths, what)[0])
+    told = json.loads(paths.metrics.read_text().splitlines()[-1])["policies"]["default"]
+    # Without lag the first ratios are 1.
+    assert told["ratio_max_deviation_first"] < 1e-5
 
 
 def test_only_blocks_of_turns_know_who_acts_behind_them() -> None:

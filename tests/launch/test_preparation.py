@@ -86,7 +86,7 @@ def test_batches_that_a_rule_keeps_are_refused_by_its_name() -> None:
     plan = prepare_plan(load_job(str(ROOT / "jobs" / "cartpole_ppg.yaml"), job).spec)
     check_memory(plan, 1 << 30)
     with pytest.raises(
-        UserError, match=r"^policies\.default\.batch\.fragments: is 32, and ppg keeps .* GB of such batches; with it"
+        UserError, match=r"^policies\.default\.batch\.fragments: is 32, and ppg keeps .* GB of such batches; "
     ):
         check_memory(plan, 40_000_000)
 

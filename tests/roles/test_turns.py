@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -14,13 +15,17 @@ from srlhpc.algorithms import ppo
 from srlhpc.algorithms.algorithm import Batch
 from srlhpc.algorithms.own_turns import of_own_turns
 from srlhpc.algorithms.ppo.update import Ppo
+from srlhpc.algorithms.q_learning.windows import places_of, sums
 from srlhpc.comm.channel import Message
+from srlhpc.data.block_store import BlockStore
 from srlhpc.data.blocks import PolicyShapes, block_layout
+from srlhpc.data.windows import WindowShape, window_layout
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.policies.policy import Acted, State
 from srlhpc.roles.acting.player import Player
 from srlhpc.roles.serving.policy_server import ServedPolicy
 from srlhpc.roles.training.staging import Staging
+from srlhpc.specs.replay import UniformDraw
 from tests.algorithms.collecting import context
 from tests.roles.counting_policy import CountingPolicy
 from tests.roles.playing import Play, column
@@ -176,3 +181,38 @@ def test_player_keeps_the_memory_of_who_waits() -> None:
         counted.append(int(actions[0, mover]))
         step = environment.step({"agent": actions})
     assert counted == [0, 0, 1, 1, 2]
+
+
+def test_windows_of_replay_sum_turns_across_the_borders_of_blocks() -> None:
+    environment = TurnTaking([[GAME]])
+    shapes = PolicyShapes(environment.spaces.kinds[0], {}, {"value": ArraySpec((), "float32")})
+    play = Play(environment, default={"agents": (0, 1), "records": 4})
+    play.run(40)
+    # Two turns of two agents, and what follows them.
+    window = WindowShape(fragment_steps=1, after=3)
+    store = BlockStore(
+        block_layout(shapes, 4, 1, 2), window, slots=16, draw=UniformDraw(), generator=np.random.default_rng(1),
+        first_priority=None,
+    )  # fmt: skip
+    for block in play.only.blocks:
+        store.add(SimpleNamespace(header=np.array(block.header), fields=block.fields))
+    layout = window_layout(shapes, window.records, 200)
+    fields = {field.name: np.zeros(field.shape, field.dtype) for field in layout.fields}
+    store.draw(fields)
+    batch = of_own_turns(
+        Batch({name: torch.from_numpy(array) for name, array in fields.items()}, 0, version=0, steps=0, after=3)
+    )
+    steps = sums(batch, gamma=0.5, n=2)
+    columns = torch.arange(200)
+    later = batch.observations["obs"][places_of(steps.lengths), columns][0, :, 1]
+    found = set()
+    for drawn in torch.nonzero(batch.valid[0]).flatten().tolist():
+        _, time, agent = batch.observations["obs"][0, drawn].tolist()
+        value = float(later[drawn]) - 1 if steps.discounts[0, drawn] else None
+        found.add((agent - 1, time - 1, float(steps.sums[0, drawn]), float(steps.discounts[0, drawn]), value))
+    assert not batch.valid[1:].any()
+    # Agent 0: rewards 1, 0, 4 of its turns; agent 1: 2, -4. Only after the first is there a value to come, that of 4.
+    assert found == {
+        (0, 0, 1.0, 0.25, 4.0), (0, 2, 0.5 * 4, 0.0, None), (0, 4, 4.0, 0.0, None),
+        (1, 1, 2 - 0.5 * 4, 0.0, None), (1, 3, -4.0, 0.0, None),
+    }  # fmt: skip
