@@ -15,6 +15,7 @@ LAYERS = [
     "environment import_path",
     "specs",
     "rl",
+    "league",
     "data",
     "policies",
     "algorithms",
