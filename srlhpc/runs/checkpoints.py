@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_names import checkpoint_files
 from srlhpc.data.forgiving import FORGIVEN_SECONDS, FileSystemLostError
+from srlhpc.runs.creation import is_run
 from srlhpc.runs.paths import RunPaths
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ def all_checkpoints(paths: RunPaths, patience: float = FORGIVEN_SECONDS) -> list
 def checkpoint_named(paths: RunPaths, name: str) -> Path:
     """The file of that name; if it is nowhere, its path in the run's folder."""
     return next((path for path in all_checkpoints(paths) if path.name == name), paths.checkpoints / name)
+
+
+def run_around(file: Path) -> RunPaths | None:
+    """The run in whose folder a checkpoint file lies; None if it lies elsewhere."""
+    paths = RunPaths(file.absolute().parent.parent)
+    return paths if file.absolute().parent == paths.checkpoints and is_run(paths) else None
 
 
 def last_checkpoint(paths: RunPaths) -> str:

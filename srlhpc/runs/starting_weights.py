@@ -15,7 +15,7 @@ from srlhpc.environment import Spaces
 from srlhpc.errors import UserError, did_you_mean
 from srlhpc.plan.plan import Plan
 from srlhpc.runs.checkpoint_fit import kind_differences, network_differences
-from srlhpc.runs.checkpoints import checkpoint_folder
+from srlhpc.runs.checkpoints import checkpoint_folder, run_around
 from srlhpc.runs.creation import is_run
 from srlhpc.runs.paths import RunPaths
 from srlhpc.specs.experiment import PolicySpec
@@ -41,8 +41,7 @@ class Source:
     @property
     def run(self) -> RunPaths | None:
         """The run that wrote it, if the file lies in its folder."""
-        paths = RunPaths(self.file.parent.parent)
-        return paths if self.file.parent == paths.checkpoints and is_run(paths) else None
+        return run_around(self.file)
 
 
 def copy_weights(plan: Plan, paths: RunPaths) -> None:
