@@ -41,6 +41,22 @@ _SECONDS_BEFORE_PROGRESS = 1.0
 _OF_RETURNS: dict[str, Callable[[Sequence[float]], Any]] = {"mean": np.mean, "std": np.std, "min": min, "max": max}
 
 
+class Progress:
+    """Shows where rounds stand, in a line; not at once, since short ones need no progress."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line, self._begun = line, time.monotonic()
+
+    def show(self, played: Round, *before: str) -> None:
+        """Shows where one round stands, behind other parts of the line, if it is time."""
+        now = time.monotonic()
+        if now > self._begun + _SECONDS_BEFORE_PROGRESS and self._line.is_due(now):
+            ended = f"{len(played.episodes)} of {counted(played.wanted, 'episode')}"
+            parts = [*before, ended, counted(played.steps, "step")]
+            parts += [f"the longest under way {played.longest:,}", duration_text(now - self._begun)]
+            self._line.show(" · ".join(parts), now)
+
+
 class Stage:
     """A run's policies, and a round of episodes that they play; shows where it stands.
 
@@ -67,18 +83,12 @@ class Stage:
     ) -> None:
         self.plan, self.file, self.tree = plan, file, tree
         self.environment, self.players, self.round, self.most_steps = environment, players, played, most_steps
-        self._line, self._begun = line, time.monotonic()
+        self._progress = Progress(line)
 
     def advance(self) -> None:
         """Plays one step in all environments."""
         self.round.advance()
-        now = time.monotonic()
-        # Short ones need no progress.
-        if now > self._begun + _SECONDS_BEFORE_PROGRESS and self._line.is_due(now):
-            ended = f"{len(self.round.episodes)} of {counted(self.round.wanted, 'episode')}"
-            parts = [ended, counted(self.round.steps, "step")]
-            parts += [f"the longest under way {self.round.longest:,}", duration_text(now - self._begun)]
-            self._line.show(" · ".join(parts), now)
+        self._progress.show(self.round)
 
 
 @contextmanager

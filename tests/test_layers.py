@@ -27,7 +27,7 @@ LAYERS = [
     "pictures",
     "ranks",
     "playing",
-    "evaluation recording",
+    "evaluation recording arena",
     "launch",
     "doctor",
     "bench",
