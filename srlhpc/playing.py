@@ -30,6 +30,7 @@ from srlhpc.roles.acting.player import Player
 from srlhpc.runs.checkpoints import checkpoint_folder
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.progress import ProgressLine, duration_text
+from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.load import load_experiment
 from srlhpc.specs.named_modules import EnvironmentSettings
 from srlhpc.specs.probe import check_packages, probe_spaces
@@ -38,6 +39,22 @@ from srlhpc.specs.probe_process import told
 MOST_ENVIRONMENTS = 8
 _SECONDS_BEFORE_PROGRESS = 1.0
 _OF_RETURNS: dict[str, Callable[[Sequence[float]], Any]] = {"mean": np.mean, "std": np.std, "min": min, "max": max}
+
+
+class Progress:
+    """Shows where rounds stand, in a line; not at once, since short ones need no progress."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line, self._begun = line, time.monotonic()
+
+    def show(self, played: Round, *before: str) -> None:
+        """Shows where one round stands, behind other parts of the line, if it is time."""
+        now = time.monotonic()
+        if now > self._begun + _SECONDS_BEFORE_PROGRESS and self._line.is_due(now):
+            ended = f"{len(played.episodes)} of {counted(played.wanted, 'episode')}"
+            parts = [*before, ended, counted(played.steps, "step")]
+            parts += [f"the longest under way {played.longest:,}", duration_text(now - self._begun)]
+            self._line.show(" · ".join(parts), now)
 
 
 class Stage:
@@ -66,18 +83,12 @@ class Stage:
     ) -> None:
         self.plan, self.file, self.tree = plan, file, tree
         self.environment, self.players, self.round, self.most_steps = environment, players, played, most_steps
-        self._line, self._begun = line, time.monotonic()
+        self._progress = Progress(line)
 
     def advance(self) -> None:
         """Plays one step in all environments."""
         self.round.advance()
-        now = time.monotonic()
-        # Short ones need no progress.
-        if now > self._begun + _SECONDS_BEFORE_PROGRESS and self._line.is_due(now):
-            ended = f"{len(self.round.episodes)} of {counted(self.round.wanted, 'episode')}"
-            parts = [ended, counted(self.round.steps, "step")]
-            parts += [f"the longest under way {self.round.longest:,}", duration_text(now - self._begun)]
-            self._line.show(" · ".join(parts), now)
+        self._progress.show(self.round)
 
 
 @contextmanager
@@ -107,12 +118,12 @@ def staged(
     Raises:
         UserError: no checkpoint, one that does not fit, ...
     """
-    plan = _plan(paths)
+    plan = plan_of(paths)
     check_packages(plan.spec.environment)
     file, tree = _checkpoint(paths, checkpoint)
     num_environments = 1 if render else min(episodes, MOST_ENVIRONMENTS)
     seed_generators(seed_of(plan.spec.seed, "eval generators", seed))
-    environment = _built(plan.spec.environment, num_environments, seed, render=render)
+    environment = built_environment(plan.spec.environment, num_environments, seed, render=render)
     torch.set_num_threads(1)
     make = _exploring_player if exploring else _player
     most_steps = max_episode_steps or plan.spec.evaluators.max_episode_steps
@@ -126,11 +137,16 @@ def staged(
         line.clear()
 
 
-def _plan(paths: RunPaths) -> Plan:
+def plan_of(paths: RunPaths) -> Plan:
+    """A run's plan, by the spaces that its last attempt found, else by those of its environment here."""
     attempt = paths.last_attempt()
     if attempt is not None and attempt.spaces.exists():
         return read_plan(paths, attempt, serial=False)
-    spec = load_experiment(paths.spec)
+    return plan_here(load_experiment(paths.spec))
+
+
+def plan_here(spec: ExperimentSpec) -> Plan:
+    """The plan of a spec whose environment is looked at."""
     return make_plan(spec, probe_spaces(spec.environment))
 
 
@@ -146,7 +162,7 @@ def _checkpoint(paths: RunPaths, checkpoint: Path | None) -> tuple[Path, Mapping
 def _player(
     plan: Plan, seat: Seat, num_environments: int, tree: Mapping[str, Any], file: Path, paths: RunPaths
 ) -> Player:
-    policy = _policy(plan, seat.policy, tree, file, paths)
+    policy = loaded_policy(plan, seat.policy, tree, file, paths)
     exploration = plan.spec.policies[seat.policy].algorithm.explore_in_evaluation()
     return Player(policy, seat.kind, seat.agents, num_environments, exploration=exploration)
 
@@ -155,14 +171,26 @@ def _exploring_player(
     plan: Plan, seat: Seat, num_environments: int, tree: Mapping[str, Any], file: Path, paths: RunPaths
 ) -> Player:
     """One that draws its actions, and explores as the rule does after so many trained steps."""
-    policy = _policy(plan, seat.policy, tree, file, paths)
+    policy = loaded_policy(plan, seat.policy, tree, file, paths)
     explored = even_exploration(plan, seat.policy, num_environments * len(seat.agents))
     part = tree["policies"].get(seat.policy, {})
     exploration = explored(int(part.get("counters", {}).get("steps", 0))) if explored else {}
     return Player(policy, seat.kind, seat.agents, num_environments, exploration=exploration, draws=True)
 
 
-def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path, paths: RunPaths) -> Policy:
+def loaded_policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path, paths: RunPaths | None) -> Policy:
+    """A policy with its parameters of a checkpoint.
+
+    Args:
+        plan: of the run.
+        name: of the policy.
+        tree: the checkpoint.
+        file: where it was read from.
+        paths: of the run, where the weights are of policies that nobody trains; None: there are none.
+
+    Raises:
+        UserError: the checkpoint lacks it, or has another network's.
+    """
     policy = build_policy(plan, name, paths)
     part = tree["policies"].get(name)
     if part is not None:
@@ -172,7 +200,14 @@ def _policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path, paths: R
     return policy
 
 
-def _built(settings: EnvironmentSettings, num_environments: int, seed: int, *, render: bool) -> Environment:
+def built_environment(
+    settings: EnvironmentSettings, num_environments: int, seed: int, *, render: bool = False
+) -> Environment:
+    """An environment to play in.
+
+    Raises:
+        UserError: it cannot be built.
+    """
     module = load_module(settings.factory, "envs")
     try:
         built: Environment = module.build(settings, num_environments=num_environments, seed=seed, render=render)

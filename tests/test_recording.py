@@ -198,13 +198,13 @@ def test_stacks_of_atari_are_rebuilt_as_acting_saw_them(tmp_path: Path, monkeypa
 
 
 def test_a_run_of_another_environment_does_not_fit(catch: RunPaths, pole: RunPaths, tmp_path: Path) -> None:
-    from srlhpc.playing import _plan
+    from srlhpc.playing import plan_of
 
     record(pole, tmp_path / "file.h5", episodes=1)
     with EpisodeFile(tmp_path / "file.h5") as file:
-        file.episodes("default", _plan(pole).spaces.kinds[0])
+        file.episodes("default", plan_of(pole).spaces.kinds[0])
         with pytest.raises(UserError, match=r"file\.h5, policy 'default' does not fit the environment: observation"):
-            file.episodes("default", _plan(catch).spaces.kinds[0])
+            file.episodes("default", plan_of(catch).spaces.kinds[0])
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

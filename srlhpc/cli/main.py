@@ -26,6 +26,7 @@ COMMANDS = {
     "why": "What failed first, and what to do.",
     "cancel": "Write a checkpoint and end.",
     "eval": "Play episodes with a run's policy.",
+    "arena": "Play runs against each other.",
     "record": "Write episodes of a run's policies to a file.",
     "plot": "Returns against steps or seconds.",
     "checkpoint": "What is inside a checkpoint, and whether it is whole.",

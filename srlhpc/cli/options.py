@@ -51,11 +51,11 @@ def open_run(root: str | None, run: str) -> RunPaths:
         UserError: there is none, or several are meant.
     """
     paths = find_run(open_root(root), run)
-    _find_modules(paths)
+    find_modules(paths)
     return paths
 
 
-def _find_modules(paths: RunPaths) -> None:
+def find_modules(paths: RunPaths) -> None:
     """Lets modules that the run's spec names be found where it was started, here and in processes started from here."""
     folder = (read_json(paths.run) or {}).get("folder")
     if isinstance(folder, str) and folder not in sys.path:

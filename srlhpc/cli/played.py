@@ -17,18 +17,26 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _NOT_NUMBERS = ("unfinished", "max_episode_steps", "exploring")
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="The result as an object on standard output.")
+max_steps_option = click.option(
+    "--max-episode-steps",
+    type=click.IntRange(min=1),
+    help="Give up an episode that has not ended after so many steps, and what its environment still had to play; else "
+    "as the run's evaluators.max_episode_steps (30,000).",
+)
+GIVEN_UP_ADVICE = (
+    "Allow more by --max-episode-steps, or let the environment end its episodes (of Gymnasium: environment.kwargs: "
+    "{max_episode_steps: 1000})."
+)
+
+
 def episode_options(function: _F) -> _F:
     """Which episodes of which parameters are played, and how the result is shown."""
     for option in (
         root_option,
-        click.option("--json", "as_json", is_flag=True, help="The result as an object on standard output."),
+        json_option,
         click.option("--checkpoint", type=click.Path(path_type=Path), help="That file; else the newest whole one."),
-        click.option(
-            "--max-episode-steps",
-            type=click.IntRange(min=1),
-            help="Give up an episode that has not ended after so many steps, and what its environment still "
-            "had to play; else as the run's evaluators.max_episode_steps (30,000).",
-        ),
+        max_steps_option,
     ):
         function = option(function)
     return function
@@ -66,8 +74,7 @@ def show_result(paths: RunPaths, result: Mapping[str, Any], wanted: int, *, as_j
         return 0
     say(
         f"{result['episodes']} of {wanted} episodes ended; the others were given up, because an episode had not "
-        f"ended after {result['max_episode_steps']:,} steps. Allow more by --max-episode-steps, or let the environment "
-        "end its episodes (of Gymnasium: environment.kwargs: {max_episode_steps: 1000})."
+        f"ended after {result['max_episode_steps']:,} steps. {GIVEN_UP_ADVICE}"
     )
     return 1
 

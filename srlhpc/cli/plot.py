@@ -9,8 +9,7 @@ from typing import Literal
 import click
 
 from srlhpc.cli.options import open_root, root_option, say
-from srlhpc.errors import UserError, counted
-from srlhpc.import_path import missing_packages
+from srlhpc.errors import counted
 
 
 @click.command("plot")
@@ -42,16 +41,16 @@ def command(
     Runs whose specs differ in the seed only become one line, their mean, with a 95 % bootstrap confidence band.
     """
     from srlhpc.pictures.curves import grouped, read_curve
+    from srlhpc.pictures.figures import check_file, check_matplotlib
     from srlhpc.pictures.plots import draw_returns, draw_statistics
     from srlhpc.pictures.statistics import statistics_of
     from srlhpc.runs.search import find_run
 
     if stages:
         say("warning: --stages is called --statistics now; it is still understood, write the new word")
-    if missing := missing_packages({"matplotlib": "plot"}):
-        raise UserError(f"plot needs {missing[0][0]}, which is not installed: pip install 'srlhpc[{missing[0][1]}]'")
-    if out is not None and not out.absolute().parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}; make it first")
+    check_matplotlib("plot")
+    if out is not None:
+        check_file(out)
     folder = open_root(root)
     found = [find_run(folder, run) for run in dict.fromkeys(runs)]
     out = out or Path.cwd() / _file_name([paths.name for paths in found], statistics=statistics or stages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 import shutil
@@ -16,6 +15,7 @@ from typing import Any
 import click
 
 from srlhpc.cli.options import open_root, root_option, say
+from srlhpc.cli.strict_json import strict_json
 from srlhpc.data.score import EPISODES_IN_MEAN
 from srlhpc.errors import counted, rounded
 from srlhpc.plan.lag_text import lag_hints, lag_lines
@@ -62,7 +62,7 @@ def command(runs: tuple[str, ...], watch: bool, as_json: bool, root: str | None)
     for line in [*_warning(jobs), *([] if runs else [*closed_runs(folder), *_skipped(folder)])]:
         say(line)
     if as_json:
-        click.echo(json.dumps(_strict(states), indent=1))
+        click.echo(strict_json(states))
     elif states:
         click.echo("\n".join(table(states, _width())))
     else:
@@ -205,15 +205,3 @@ def _remarks(state: Mapping[str, Any]) -> list[str]:
 
 def _number(value: Any, form: str) -> str:
     return form.format(value) if isinstance(value, int | float) and math.isfinite(value) else "-"
-
-
-def _strict(value: Any) -> Any:
-    """The value without NaN and infinities, which JSON does not have."""
-    match value:
-        case dict():
-            return {key: _strict(inner) for key, inner in value.items()}
-        case list():
-            return [_strict(inner) for inner in value]
-        case float() if not math.isfinite(value):
-            return None
-    return value

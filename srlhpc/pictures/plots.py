@@ -7,24 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from srlhpc.errors import UserError
 from srlhpc.pictures.curves import Axis, Curve, confidence_band
+from srlhpc.pictures.figures import DOTS_PER_INCH, new_figure
 from srlhpc.pictures.statistics import Statistics
 from srlhpc.specs.named_modules import Panel
 
-FORMATS = (".png", ".svg", ".pdf")
 _LABELS = {"steps": "trained steps", "seconds": "seconds of training", "episodes": "episodes"}
 _LINE_STYLES = ("-", "--", ":", "-.")
-_DOTS_PER_INCH = 150
+_WIDTH = 7.0
+"""Inches."""
 
 
 def draw_returns(groups: Mapping[str, Sequence[Curve]], axis: Axis, out: Path) -> None:
-    """Writes a picture with a line for each group of runs.
-
-    Raises:
-        UserError: the file's ending is no format of pictures.
-    """
-    figure = _figure(out, 4.5)
+    """Writes a picture with a line for each group of runs."""
+    figure = new_figure(_WIDTH, 4.5)
     axes = figure.add_subplot()
     for name, curves in groups.items():
         _draw_group(axes, curves, f"{name}, {_whose(curves)}")
@@ -32,16 +28,12 @@ def draw_returns(groups: Mapping[str, Sequence[Curve]], axis: Axis, out: Path) -
     axes.set_ylabel("mean return of the last 100 episodes")
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(out, dpi=_DOTS_PER_INCH)
+    figure.savefig(out, dpi=DOTS_PER_INCH)
 
 
 def draw_statistics(statistics: Statistics, axis: Axis, out: Path) -> None:
-    """Writes a picture with the panels below each other; a colour is a statistic, a line style a group of runs.
-
-    Raises:
-        UserError: the file's ending is no format of pictures.
-    """
-    figure = _figure(out, 0.8 + 0.2 * len(statistics.groups) + 1.8 * len(statistics.panels))
+    """Writes a picture with the panels below each other; a colour is a statistic, a line style a group of runs."""
+    figure = new_figure(_WIDTH, 0.8 + 0.2 * len(statistics.groups) + 1.8 * len(statistics.panels))
     rows = figure.subplots(len(statistics.panels), sharex=True, squeeze=False)[:, 0]
     styles = dict(zip(statistics.groups, itertools.cycle(_LINE_STYLES), strict=False))
     for axes, panel in zip(rows, statistics.panels, strict=True):
@@ -49,7 +41,7 @@ def draw_statistics(statistics: Statistics, axis: Axis, out: Path) -> None:
     rows[-1].set_xlabel(_LABELS[axis])
     figure.align_ylabels(rows)
     _name_groups(figure, statistics, styles)
-    figure.savefig(out, dpi=_DOTS_PER_INCH)
+    figure.savefig(out, dpi=DOTS_PER_INCH)
 
 
 def _draw_panel(axes: Any, panel: Panel, statistics: Statistics, styles: Mapping[str, Any]) -> None:
@@ -77,17 +69,6 @@ def _name_groups(figure: Any, statistics: Statistics, styles: Mapping[str, Any])
     figure.legend(
         lines, names, loc="outside upper left", title="means of the last 100 episodes", alignment="left", frameon=False
     )
-
-
-def _figure(out: Path, height: float) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    if out.suffix.lower() not in FORMATS:
-        raise UserError(f"--out {out}: '{out.suffix}' is no format of pictures; use one of {', '.join(FORMATS)}")
-    figure = Figure(figsize=(7, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _whose(curves: Sequence[Curve]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from srlhpc.data.atomic import read_json
 from srlhpc.data.checkpoint_names import checkpoint_files
 from srlhpc.data.forgiving import FORGIVEN_SECONDS, FileSystemLostError
+from srlhpc.runs.creation import is_run
 from srlhpc.runs.paths import RunPaths
 
 if TYPE_CHECKING:
@@ -36,6 +37,16 @@ def all_checkpoints(paths: RunPaths, patience: float = FORGIVEN_SECONDS) -> list
 def checkpoint_named(paths: RunPaths, name: str) -> Path:
     """The file of that name; if it is nowhere, its path in the run's folder."""
     return next((path for path in all_checkpoints(paths) if path.name == name), paths.checkpoints / name)
+
+
+def run_around(file: Path) -> RunPaths | None:
+    """The run in whose folder a checkpoint or version file lies; None if it lies elsewhere."""
+    above = file.absolute().parents
+    for folder, kept in ((above[1], above[0]), (above[2], above[1])) if len(above) > 2 else ():
+        paths = RunPaths(folder)
+        if kept in (paths.checkpoints, paths.versions) and is_run(paths):
+            return paths
+    return None
 
 
 def last_checkpoint(paths: RunPaths) -> str:

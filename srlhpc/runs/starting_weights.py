@@ -15,7 +15,7 @@ from srlhpc.environment import Kind, Spaces
 from srlhpc.errors import UserError, did_you_mean
 from srlhpc.plan.plan import Plan
 from srlhpc.runs.checkpoint_fit import kind_differences, network_differences
-from srlhpc.runs.checkpoints import checkpoint_folder
+from srlhpc.runs.checkpoints import checkpoint_folder, run_around
 from srlhpc.runs.creation import is_run
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.versions import version_files, version_named
@@ -42,10 +42,7 @@ class Source:
     @property
     def run(self) -> RunPaths | None:
         """The run that wrote it, if the file lies in its folder."""
-        of_checkpoint, of_version = RunPaths(self.file.parents[1]), RunPaths(self.file.parents[2])
-        if self.file.parent == of_checkpoint.checkpoints and is_run(of_checkpoint):
-            return of_checkpoint
-        return of_version if self.file.parents[1] == of_version.versions and is_run(of_version) else None
+        return run_around(self.file)
 
 
 def copy_weights(plan: Plan, paths: RunPaths) -> None:

@@ -313,7 +313,7 @@ def test_plot_refuses_an_unknown_format(tmp_path: Path, call: Call) -> None:
 
 def test_plot_without_matplotlib_names_the_extra(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     written_run(tmp_path, "mine")
-    monkeypatch.setattr("srlhpc.cli.plot.missing_packages", lambda needed: list(needed.items()))
+    monkeypatch.setattr("srlhpc.pictures.figures.missing_packages", lambda needed: list(needed.items()))
     code, _, err = call("plot", "mine", "--out", str(tmp_path / "out.png"))
     assert code == 2
     assert "pip install 'srlhpc[plot]'" in err

@@ -14,6 +14,7 @@ from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.errors import UserError
 from srlhpc.ranks.serial import run_serial
+from srlhpc.runs.named_checkpoint import find_checkpoint
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.starting_weights import find_source
 from srlhpc.runs.state import run_state
@@ -119,6 +120,15 @@ def test_versions_are_listed_with_the_checkpoints(tmp_path: Path) -> None:
         *(f"versions/default/updates-00000000{updates}.h5" for updates in (0, 2, 4)),
     ]
     assert [line for line in lines if line.endswith("  tagged")] == lines[3:4]
+
+
+def test_versions_are_called_as_checkpoints_are(tmp_path: Path) -> None:
+    paths = trained(tmp_path, job(4, {"every_updates": 2, "tags": {"tagged": 2}}))
+    for wanted in (f"{paths.name}@2", f"{paths.name}@tagged"):
+        found = find_checkpoint(tmp_path, wanted)
+        assert (found.updates, found.run, set(found.tree["policies"])) == (2, paths, {"default"})
+    # A checkpoint, which holds more, is preferred.
+    assert find_checkpoint(tmp_path, f"{paths.name}@4").file == checkpoint(paths, 4)
 
 
 @pytest.mark.mpi

@@ -11,8 +11,9 @@ import pytest
 
 from srlhpc.data.atomic import write_json
 from srlhpc.runs.paths import AttemptPaths
+from srlhpc.runs.processes import processes_of
 from srlhpc.runs.shared_memory import FOLDER, remove_leftovers, sweep
-from tests.launch.fake_runs import FakeRun, fake_run, kill
+from tests.launch.fake_runs import FakeRun, fake_run, kill, wait_for
 from tests.launch.written_runs import dead, hold, last, written_run
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs /dev/shm")
@@ -44,6 +45,8 @@ def test_next_command_removes_files_of_killed_runs_and_no_other(tmp_path: Path, 
         run.wait_until_up()
         kill([run.process.pid, *run.pids()])
         run.wait()
+        # A process that is killed has its memory until the kernel gets to it.
+        wait_for(lambda: not processes_of(run.attempt.folder), 30.0)
         left = names(run)[0]
         assert left.exists()
         sweep(tmp_path)

@@ -1,0 +1,1 @@
+"""`srlhpc arena`: policies of several checkpoints against each other."""

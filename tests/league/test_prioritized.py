@@ -1,0 +1,54 @@
+"""Choice of opponents by win rate, with the worked numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from srlhpc.league.prioritized import OpponentScores, hard, variance
+
+RATES = np.array([0.9, 0.5, 0.1])
+
+
+@pytest.mark.parametrize(("power", "chances"), [(2.0, [0.0093, 0.2336, 0.7570]), (1.0, [0.0667, 0.3333, 0.6])])
+def test_hard_opponents_are_met_more_often(power: float, chances: list[float]) -> None:
+    assert hard(RATES, power=power).tolist() == pytest.approx(chances, abs=1e-4)
+
+
+def test_variance_prefers_opponents_of_equal_strength() -> None:
+    assert variance(RATES).tolist() == pytest.approx([0.2093, 0.5814, 0.2093], abs=1e-4)
+
+
+def test_opponents_that_are_always_beaten_are_met_equally_often() -> None:
+    assert hard(np.ones(4)).tolist() == [0.25] * 4
+    assert variance(np.array([1.0, 0.0])).tolist() == [0.5, 0.5]
+    assert hard(np.ones(0)).tolist() == []
+
+
+def test_win_rate_begins_at_a_half_and_draws_count_half() -> None:
+    scores = OpponentScores(2, decay=1.0)
+    assert scores.win_rates.tolist() == [0.5, 0.5]
+    scores.add(1, 1.0 + 0.5, games=2)
+    # (1 win + half a draw + 1) / (2 games + 2)
+    assert scores.win_rates.tolist() == [0.5, 0.625]
+
+
+def test_old_games_fade_with_each_new_one_of_that_opponent() -> None:
+    scores = OpponentScores(2, decay=0.5)
+    scores.add(0, 1.0)
+    scores.add(1, 1.0)
+    scores.add(0, 0.0)
+    assert (scores.scores.tolist(), scores.games.tolist()) == ([0.5, 1.0], [1.5, 1.0])
+
+
+@pytest.mark.parametrize("decay", [0.9, 1.0])
+def test_games_that_come_summed_fade_as_those_that_come_alone(decay: float) -> None:
+    alone, summed = OpponentScores(1, decay=decay), OpponentScores(1, decay=decay)
+    for scores in (alone, summed):
+        scores.add(0, 1.0)
+    for _ in range(4):
+        alone.add(0, 0.5)
+    summed.add(0, 2.0, games=4)
+    summed.add(0, 0.0, games=0)
+    assert summed.win_rates == pytest.approx(alone.win_rates)
+    assert summed.games == pytest.approx(alone.games)
