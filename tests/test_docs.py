@@ -94,6 +94,11 @@ def test_make_targets_of_a_document_exist(document: Path) -> None:
             assert any(re.fullmatch(pattern, wanted) for pattern in patterns), f"no target {wanted} in the Makefile"
 
 
+def test_no_document_has_a_place_that_waits_for_its_numbers() -> None:
+    waiting = re.compile(r"^[A-Z_]{4,}\.?$|\b[A-Z]+_(?:MB|GB|S) (?:MB|GB|s)\b|\b(?:TODO|TBD|FIXME|XXX)\b", re.M)
+    assert [(path.name, found[0]) for path in DOCUMENTS if (found := waiting.search(path.read_text()))] == []
+
+
 def test_guide_to_slurm_explains_every_field_of_a_profile() -> None:
     explained = set(re.findall(r"(?m)^\| `(\w+)`", GUIDE.read_text()))
     models = (ClusterProfile, RoleResources, PartitionFacts)
