@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from srlhpc.data.checkpoint import read_checkpoint, read_rule, read_score, write_checkpoint
 from srlhpc.data.checkpoint_entries import Tree
-from srlhpc.data.checkpoint_names import checkpoint_files, name_of, unfinished_files
+from srlhpc.data.checkpoint_names import checkpoint_files, name_of, remove_files, unfinished_files
 from srlhpc.data.forgiving import FORGIVEN_SECONDS
 from srlhpc.data.full_disk import not_written
 from srlhpc.data.score import EPISODES_IN_MEAN, Rule, Score
@@ -75,7 +75,7 @@ class CheckpointFolder:
         self.detour = None
         self._remove_old(path)
         if self.spare is not None:
-            _remove(checkpoint_files(self.spare))
+            remove_files(checkpoint_files(self.spare))
         return path
 
     def _save(self, folder: Path, tree: Tree, updates: int, score: float | None, rule: Rule) -> Path:
@@ -96,7 +96,7 @@ class CheckpointFolder:
         except OSError as second:
             error.add_note(f"nor to {spare}: {second}")
             raise error from second
-        _remove(other for other in checkpoint_files(spare) if other != path)
+        remove_files(other for other in checkpoint_files(spare) if other != path)
         return path
 
     def newest_valid(self, check: Callable[[Mapping[str, Any]], None] = lambda _tree: None) -> Newest | None:
@@ -133,7 +133,7 @@ class CheckpointFolder:
         rule = next((score.rule for score in scored.values()), None)
         best = sorted(scored, key=lambda path: (scored[path].rule == rule, scored[path].value), reverse=True)
         kept = {saved, *readable[-self._keep :], *best[: self._keep_best]}
-        _remove(path for path in readable if path not in kept)
+        remove_files(path for path in readable if path not in kept)
 
     def _score(self, path: Path) -> Score | None:
         """A file's score, if it compares with others.
@@ -162,13 +162,6 @@ def _checked(path: Path, check: Callable[[Mapping[str, Any]], None]) -> dict[str
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     return tree
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    """Removes files; one that will not go is left for the next time."""
-    for path in paths:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 def _rule_of_older(path: Path) -> Rule | None:

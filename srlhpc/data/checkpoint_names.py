@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from srlhpc.data.atomic import WRITING
@@ -38,3 +40,10 @@ def checkpoint_files(*folders: Path, patience: float = FORGIVEN_SECONDS) -> list
     # Later entries replace earlier ones, so the first folder comes last.
     found = {path.name: path for folder in reversed(folders) for path in matching(folder, _ANY, seconds=patience)}
     return sorted((path for name, path in found.items() if _NAME.fullmatch(name)), key=updates_of)
+
+
+def remove_files(files: Iterable[Path]) -> None:
+    """Removes files; one that will not go is left for the next time."""
+    for file in files:
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)

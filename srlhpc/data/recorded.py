@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from srlhpc.data.episode_file import EpisodeFile
@@ -24,19 +24,14 @@ def read_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kind
     Raises:
         UserError: a file is missing or damaged, or does not fit.
     """
-    return joined([_read(Path(file), policy, own, kind) for file in files])
+    return joined([found.in_memory() for _, found in _each(files, policy, own, kind)])
 
 
 def check_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kind) -> None:
     """Refuses what `read_episodes` would, and reads no more of recordings than it must; arguments are the same."""
     seen: dict[str, tuple[int, Path]] = {}
-    for file in map(Path, files):
-        if _is_minari(file):
-            fields = read_minari(file, kind).fields
-        else:
-            with EpisodeFile(file) as recording:
-                fields = _chosen(recording, policy, own, kind).fields
-        for name, field in fields.items():
+    for file, episodes in _each(files, policy, own, kind):
+        for name, field in episodes.fields.items():
             frames, other = seen.setdefault(name, (field.frames, file))
             if frames != field.frames:
                 raise UserError(
@@ -47,29 +42,21 @@ def check_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kin
 
 def episodes_bytes(files: Sequence[str], policy: str | None, own: str, kind: Kind) -> int:
     """Bytes of what `read_episodes` would give; arguments are the same."""
-    size = 0
-    for file in map(Path, files):
-        if _is_minari(file):
-            size += read_minari(file, kind).size_bytes
-        else:
-            with EpisodeFile(file) as recording:
-                size += _chosen(recording, policy, own, kind).size_bytes
-    return size
+    return sum(found.size_bytes for _, found in _each(files, policy, own, kind))
 
 
 def _stacked(frames: int) -> str:
     return "whole arrays" if frames == 1 else f"single frames of stacks of {frames}"
 
 
-def _is_minari(path: Path) -> bool:
-    return path.is_dir() or path.name == MINARI_FILE
-
-
-def _read(path: Path, policy: str | None, own: str, kind: Kind) -> Episodes:
-    if _is_minari(path):
-        return read_minari(path, kind)
-    with EpisodeFile(path) as recording:
-        return _chosen(recording, policy, own, kind).in_memory()
+def _each(files: Sequence[str], policy: str | None, own: str, kind: Kind) -> Iterator[tuple[Path, Episodes]]:
+    """Each file with its episodes, those of a recording not yet in memory; it is open until the next is asked for."""
+    for file in map(Path, files):
+        if file.is_dir() or file.name == MINARI_FILE:
+            yield file, read_minari(file, kind)
+        else:
+            with EpisodeFile(file) as recording:
+                yield file, _chosen(recording, policy, own, kind)
 
 
 def _chosen(recording: EpisodeFile, policy: str | None, own: str, kind: Kind) -> Episodes:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from srlhpc.data.checkpoint import write_checkpoint
 from srlhpc.data.checkpoint_entries import Tree
-from srlhpc.data.checkpoint_names import checkpoint_files, name_of, unfinished_files, updates_of
+from srlhpc.data.checkpoint_names import checkpoint_files, name_of, remove_files, unfinished_files, updates_of
 from srlhpc.data.forgiving import FORGIVEN_SECONDS
 
 
@@ -50,16 +49,9 @@ class VersionFolder:
         if self._keep is not None:
             files = self.files()
             newest = {*files[-self._keep :], path}
-            _remove(file for file in files if file not in newest and updates_of(file) not in self._named)
+            remove_files(file for file in files if file not in newest and updates_of(file) not in self._named)
         return path
 
     def remove_later(self, updates: int) -> None:
         """Removes what was written after so many updates: a run that goes on from there makes them anew."""
-        _remove(file for file in self.files() if updates_of(file) > updates)
-
-
-def _remove(files: Iterable[Path]) -> None:
-    """Removes files; one that will not go is left for the next time."""
-    for file in files:
-        with contextlib.suppress(OSError):
-            file.unlink(missing_ok=True)
+        remove_files(file for file in self.files() if updates_of(file) > updates)

@@ -16,6 +16,7 @@ from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update, check
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.imitation.settings import ImitationSettings
+from srlhpc.algorithms.normalizers import take_in
 from srlhpc.environment import Continuous
 from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.policies.policy import State
@@ -81,10 +82,7 @@ class Imitation(Algorithm):
         """Moves the statistics of observations, before they are needed: no earlier probability has to stay."""
         now = _trained(batch)
         observations = {key: array[now] for key, array in batch.observations.items()}
-        sums = self._policy.normalizer_sums(observations, batch.rewards[now], batch.valid[now])
-        if len(sums):
-            yield from self._context.reducer.sum(sums)
-            self._policy.update_normalizers(sums)
+        yield from take_in(self._policy, observations, batch.rewards[now], batch.valid[now], self._context.reducer)
 
     def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The loss summed over valid records, with gradient, and the sums of `_SUMS`, of misses, and of records."""

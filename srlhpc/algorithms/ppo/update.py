@@ -23,6 +23,7 @@ from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
 from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.algorithms.gradient_step import gradient_step
+from srlhpc.algorithms.normalizers import take_in
 from srlhpc.algorithms.ppo.estimates import Estimates, estimates
 from srlhpc.algorithms.ppo.loss import Coefficients, ppo_loss
 from srlhpc.algorithms.ppo.minibatches import Minibatch, Sampler, Targets, minibatch, sampler
@@ -205,7 +206,4 @@ class Ppo(Algorithm):
     def _update_normalizers(self, batch: Batch, returns: Tensor) -> Generator[None]:
         steps = len(batch.rewards)
         observations = {key: array[:steps] for key, array in batch.observations.items()}
-        sums = self._policy.normalizer_sums(observations, returns, batch.valid)
-        if len(sums):
-            yield from self._context.reducer.sum(sums)
-            self._policy.update_normalizers(sums)
+        yield from take_in(self._policy, observations, returns, batch.valid, self._context.reducer)
