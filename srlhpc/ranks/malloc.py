@@ -10,6 +10,7 @@ from collections.abc import Mapping
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "LD_PRELOAD", "GLIBC_TUNABLES")
 _LARGEST_MMAP_THRESHOLD = 32 << 20
+_SMALL_MMAP_THRESHOLD = 1 << 20
 _KEPT_BYTES = 1 << 30
 
 
@@ -23,9 +24,23 @@ def keep_freed_memory(environment: Mapping[str, str] = os.environ) -> bool:
     Returns:
         Whether it could be asked for; false where the user has set something alike, or with another C library.
     """
+    return _set({_MMAP_THRESHOLD: _LARGEST_MMAP_THRESHOLD, _TRIM_THRESHOLD: _KEPT_BYTES}, environment)
+
+
+def return_freed_memory(environment: Mapping[str, str] = os.environ) -> bool:
+    """Gives arrays of a mebibyte or more back to the kernel as soon as they are freed, on glibc.
+
+    By default glibc learns from the first large array that is freed, and keeps up to twice its size from then on: in
+    the coordinator, which holds a checkpoint for a second and then nothing for minutes, two checkpoints for good.
+
+    Returns:
+        Whether it could be asked for, as `keep_freed_memory`.
+    """
+    return _set({_MMAP_THRESHOLD: _SMALL_MMAP_THRESHOLD}, environment)
+
+
+def _set(numbers: Mapping[int, int], environment: Mapping[str, str]) -> bool:
     if any(name in environment for name in _VARIABLES):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:
-        return False
-    return bool(mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)) and bool(mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))
+    return mallopt is not None and all(bool(mallopt(name, number)) for name, number in numbers.items())

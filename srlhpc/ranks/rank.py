@@ -44,7 +44,7 @@ from srlhpc.ranks.gpu_binding import bind, device_files, gpus_of_rank, visible_g
 from srlhpc.ranks.guarded_signals import Handler, guarded
 from srlhpc.ranks.guarded_signals import restore as restore_signals
 from srlhpc.ranks.inputs import read_plan, read_restored
-from srlhpc.ranks.malloc import keep_freed_memory
+from srlhpc.ranks.malloc import keep_freed_memory, return_freed_memory
 from srlhpc.ranks.pulse import Pulse
 from srlhpc.ranks.standing_by import stand_by
 from srlhpc.ranks.wiring import inference_rows
@@ -80,8 +80,10 @@ def main(arguments: Sequence[str]) -> int:
     write_down_names(attempt)
     planned = int(os.environ[RANK_VARIABLE])
     if planned:
-        # Not the coordinator, which is idle but for checkpoints.
         keep_freed_memory()
+    else:
+        # The coordinator is idle but for checkpoints.
+        return_freed_memory()
     # On some file systems a name that is looked up too early stays missing for long: first the one that goes away.
     description = (read_json(attempt.standby) if stands_by else None) or read_json(attempt.attempt) or {}
     patience = float(description.get("start_seconds", START_SECONDS))

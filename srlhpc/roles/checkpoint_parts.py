@@ -92,28 +92,32 @@ def _fill(target: NDArray[np.uint8], pieces: deque[NDArray[np.uint8]]) -> None:
 
 
 class PartReceiver:
-    """Puts the chunks of one policy together."""
+    """Puts the chunks of one policy together, in memory of its own for each part."""
 
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
-        self._chunks: list[NDArray[np.uint8]] = []
+        self._part: NDArray[np.uint8] | None = None
 
     @property
     def is_receiving(self) -> bool:
         """Whether some chunks of a part are here, and others are to come."""
-        return bool(self._chunks)
+        return self._part is not None
 
     def poll(self) -> tuple[int, dict[str, Any]] | None:
         """The number and tree of a part that is complete now."""
         self._inbox.poll()
         while (message := self._inbox.take()) is not None:
-            self._chunks.append(message.fields["bytes"][: message.header[ChunkHeader.LENGTH]].copy())
-            number, remaining = (int(message.header[i]) for i in (ChunkHeader.CHECKPOINT, ChunkHeader.REMAINING))
+            number, length, remaining = (
+                int(message.header[i]) for i in (ChunkHeader.CHECKPOINT, ChunkHeader.LENGTH, ChunkHeader.REMAINING)
+            )
+            if self._part is None:
+                self._part = np.empty(length + remaining, np.uint8)
+            end = self._part.size - remaining
+            self._part[end - length : end] = message.fields["bytes"][:length]
             self._inbox.release(message)
             if remaining == 0:
-                data = np.concatenate(self._chunks)
-                self._chunks = []
-                return number, decode_tree(data)
+                whole, self._part = self._part, None
+                return number, decode_tree(whole)
         return None
 
     def close(self) -> None:

@@ -53,5 +53,13 @@ def test_array_that_comes_back_may_be_written() -> None:
     decode_tree(encoded({"x": np.zeros(2)}))["x"][0] = 1
 
 
+def test_large_numbers_are_not_copied() -> None:
+    data = encoded({"name": "any", "x": np.arange(8.0), "odd": np.ones(3, np.uint8), "late": np.arange(5)})
+    back = decode_tree(data)
+    assert np.shares_memory(back["x"], data)
+    assert back["late"].flags.aligned
+    assert back["late"].tolist() == [0, 1, 2, 3, 4]
+
+
 def test_numpy_scalar_comes_back_as_a_plain_number() -> None:
     assert decode_tree(encoded({"x": np.int64(3), "y": np.float32(0.5)})) == {"x": 3, "y": 0.5}
