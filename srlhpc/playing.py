@@ -128,7 +128,7 @@ def staged(
     make = _exploring_player if exploring else _player
     most_steps = max_episode_steps or plan.spec.evaluators.max_episode_steps
     try:
-        players = {seat.policy: make(plan, seat, num_environments, tree, file, paths) for seat in plan.seats}
+        players = {seat.policy: make(plan, seat, num_environments, tree, file, paths) for seat in plan.whole_seats}
         begins = seed_of(plan.spec.seed, "eval", seed)
         played = Round(environment, list(players.values()), episodes, begins, most_steps)
         yield Stage(plan, file, tree, environment, players, played, most_steps, line)

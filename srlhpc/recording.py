@@ -64,7 +64,7 @@ def record(
 
 def _play(stage: Stage, out: Path, said: Attributes) -> int:
     """Plays and writes; returns how many records there are."""
-    seats = [_seat(stage.plan, seat) for seat in stage.plan.seats]
+    seats = [_seat(stage.plan, seat) for seat in stage.plan.whole_seats]
     policies = {seat.policy: RecordedPolicy(seat.kind.name, seat.fields) for seat in seats}
     spaces, played = stage.plan.spaces, stage.round
     attributes = {**_attributes(stage), **said}

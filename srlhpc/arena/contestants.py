@@ -90,13 +90,14 @@ def _plan(named: NamedCheckpoint) -> Plan:
 def _contestant(name: str, named: NamedCheckpoint, plan: Plan) -> Contestant:
     if named.run is None:
         _check_weights(named, plan)
-    policies = {seat.policy: loaded_policy(plan, seat.policy, named.tree, named.file, named.run) for seat in plan.seats}
+    names = [seat.policy for seat in plan.whole_seats]
+    policies = {policy: loaded_policy(plan, policy, named.tree, named.file, named.run) for policy in names}
     return Contestant(name, named.file.name, named.updates, plan, policies)
 
 
 def _check_weights(named: NamedCheckpoint, plan: Plan) -> None:
     """Refuses policies that begin with weights which lie in the folder of a run that is not known."""
-    lacking = [seat.policy for seat in plan.seats if plan.spec.policies[seat.policy].weights_from is not None]
+    lacking = [seat.policy for seat in plan.whole_seats if plan.spec.policies[seat.policy].weights_from is not None]
     if lacking:
         raise UserError(
             f"{named.file}: policy '{lacking[0]}' begins with weights that lie in its run's folder (weights_from); "

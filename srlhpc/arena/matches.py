@@ -140,7 +140,7 @@ class _Stage:
 def _players(contestant: Contestant, side: Side, num_environments: int, *, draws: bool) -> list[Player]:
     """The contestant's policies on their agents of a side."""
     plan, players = contestant.plan, []
-    for seat in plan.seats:
+    for seat in plan.whole_seats:
         agents = plan.spaces.kind(seat.kind).agents
         if places := [place for place in seat.agents if agents[place] in side.agents]:
             policy = contestant.policies[seat.policy]

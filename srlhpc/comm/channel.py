@@ -139,6 +139,8 @@ class Stream(IntEnum):
     PARTS = 9
     WINDOWS = 10
     DRAWS = 11
+    MATCH_REQUESTS = 12
+    MATCHES = 13
 
 
 @dataclass(frozen=True)

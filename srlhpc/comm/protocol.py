@@ -9,6 +9,8 @@
 | GRANTS | sink | actor | header: needs_version | none | nothing | - | - |
 | WINDOWS | replay rank | trainer | `windows_layout`: windows of records side by side, the items they are, how much came in | none | credit, enough that came in, the rate, a free slot | the trainer's DRAWS, blocks that are granted | - |
 | DRAWS | trainer | replay rank | `draws_layout`, header: credit, version; priorities of windows that were trained | WINDOWS | nothing; an update waits for windows | the replay rank, once enough came in | priorities of records that were overwritten are dropped and counted |
+| MATCH_REQUESTS | actor | coordinator's rank | `data/matches.py`: results of matches that were dealt | MATCHES | nothing, until a group has no match left; one outstanding per group | the matchmaker, once there is a version to meet | results of matches that it did not deal, or whose actor is dead, count for nothing |
+| MATCHES | coordinator's rank | actor | `data/matches.py`: a lot, who plays whom | none | nothing | - | never sent to a dead actor |
 | PULLS | subscriber | policy's first trainer | header: have version | PARAMETERS | nothing: it goes on with what it has | - | one outstanding per subscriber |
 | PARAMETERS | first trainer | subscriber | `parameter_layout`: flat vector of what acts, version, trained steps | none | nothing | - | newest wins, versions may be skipped |
 | REPORTS | rank | coordinator | JSON `Report`: counters, events, done, how long nothing has moved, who waits for what | COMMANDS | the command, before it reports again | the coordinator | silence beyond the role's limit counts as death, unless the rank's pulse shows that it computes |
@@ -55,6 +57,16 @@ class GrantHeader(IntEnum):
     GROUP = 2
     HOLDING = 3
     NEEDS_VERSION = 4
+    BLOCKS = 5
+    """How many blocks the fragments make that a request is for: one of each side that the group learns with."""
+
+
+class MatchHeader(IntEnum):
+    """Places in the header of match requests and matches."""
+
+    GROUP = 2
+    COUNT = 3
+    """How many of the message's rows count."""
 
 
 class TextHeader(IntEnum):

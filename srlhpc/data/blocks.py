@@ -22,6 +22,7 @@ environment (a block holds the trained ones only), M action mask size, C chunks 
 | `terminated`, `truncated` | `[T, E, A]` bool | | |
 | `versions` | `[T]` int64 | | in the header |
 | `out.NAME` | `[T, E, A, ...]` | | `[E, A, ...]` |
+| `players`, only in matches (data/matches.py) | | `[E]` int64 | |
 | `environment_state`, only with joint columns | `[T + 1, E, ...]` | | |
 | what a rule declares | `[T, E, A, ...]`, with a bootstrap `[T + 1, E, A, ...]` | | |
 | `state.NAME` | `[E, A, ...]`, before t = 0 | | after this step, if wanted |
@@ -43,6 +44,7 @@ from operator import attrgetter
 from typing import Any
 
 from srlhpc.data.layout import Array, Axis, Field, Layout
+from srlhpc.data.matches import PLAYERS
 from srlhpc.environment import ArraySpec, Kind, Stack
 from srlhpc.specs.contracts import Holder, RecordField
 
@@ -197,11 +199,18 @@ def _field(
     return Field(name, (*(sizes[axis] for axis in axes), *array.shape), array.dtype, axes, stack)
 
 
-def request_layout(shapes: PolicyShapes, num_environments: int, agents: int) -> Layout:
-    """What a group asks its policy server at one record."""
+def request_layout(shapes: PolicyShapes, num_environments: int, agents: int, *, has_players: bool = False) -> Layout:
+    """What a group asks its policy server at one record; in matches `has_players`: who plays each environment."""
     sizes = {Axis.ENVIRONMENT: num_environments, Axis.AGENT: agents}
-    asked = (item for item in record_fields(shapes) if item.in_request)
-    return Layout.of(_field(item.name, item.array, _AGENTS, sizes) for item in asked)
+
+    def fields() -> Iterator[Field]:
+        for item in record_fields(shapes):
+            if item.in_request:
+                yield _field(item.name, item.array, _AGENTS, sizes)
+        if has_players:
+            yield _field(PLAYERS, ArraySpec((), "int64"), (Axis.ENVIRONMENT,), sizes)
+
+    return Layout.of(fields())
 
 
 def reply_layout(shapes: PolicyShapes, num_environments: int, agents: int) -> Layout:

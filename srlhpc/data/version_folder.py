@@ -11,6 +11,12 @@ from srlhpc.data.checkpoint_names import checkpoint_files, name_of, remove_files
 from srlhpc.data.forgiving import FORGIVEN_SECONDS
 
 
+def kept_versions(updates: Collection[int], keep: int | None, named: Collection[int]) -> set[int]:
+    """Which of some versions are kept: the newest and the named; all if `keep` is None."""
+    newest = sorted(updates)[-keep:] if keep is not None else updates
+    return {*newest, *(version for version in named if version in updates)}
+
+
 class VersionFolder:
     """A folder of files `updates-000000123.h5`, written by one process at a time.
 
@@ -33,8 +39,8 @@ class VersionFolder:
         """
         return checkpoint_files(self.path, patience=patience)
 
-    def save(self, tree: Tree, updates: int) -> Path:
-        """Writes one version, then removes those that need not be kept.
+    def save(self, tree: Tree, updates: int, needed: Collection[int] = ()) -> Path:
+        """Writes one version, then removes those that need not be kept; `needed` are kept this time.
 
         Raises:
             OSError: it could not be written; nothing was removed but rests of interrupted writes.
@@ -47,11 +53,16 @@ class VersionFolder:
         path = self.path / name_of(updates)
         write_checkpoint(path, tree)
         if self._keep is not None:
-            files = self.files()
-            newest = {*files[-self._keep :], path}
-            remove_files(file for file in files if file not in newest and updates_of(file) not in self._named)
+            files = {updates_of(file): file for file in self.files()}
+            kept = {updates, *kept_versions(files, self._keep, self._named), *needed}
+            remove_files(file for version, file in files.items() if version not in kept)
         return path
 
     def remove_later(self, updates: int) -> None:
-        """Removes what was written after so many updates: a run that goes on from there makes them anew."""
-        remove_files(file for file in self.files() if updates_of(file) > updates)
+        """Removes what was written after so many updates, which a run that goes on from there makes anew.
+
+        Those that are named stay until then: the run may never come so far again.
+        """
+        remove_files(
+            file for file in self.files() if updates_of(file) > updates and updates_of(file) not in self._named
+        )

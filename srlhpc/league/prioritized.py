@@ -5,7 +5,11 @@ Vinyals et al. 2019 (AlphaStar, doi:10.1038/s41586-019-1724-z), Methods, "Multi-
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from srlhpc.league.payoffs import FloatArray
 
@@ -41,23 +45,19 @@ def _chances(weights: FloatArray) -> FloatArray:
 
 
 class OpponentScores:
-    """What a learner that changes scores against each opponent: old games count less with every new one.
+    """What a learner that changes scores against each opponent: old games count less with every new one."""
 
-    Attributes:
-        scores: float64 `[N]`, faded.
-        games: float64 `[N]`, faded likewise.
-    """
-
-    def __init__(self, opponents: int, *, decay: float = 0.99) -> None:
+    def __init__(self, *, decay: float = 0.99) -> None:
         """`decay` in (0, 1]: what a game counts after one more game against that opponent; 1: all count alike."""
-        self.scores, self.games = np.zeros(opponents), np.zeros(opponents)
         self._decay = decay
+        self._faded: dict[int, tuple[float, float]] = {}
+        """Opponent to its faded score and games."""
 
     def add(self, opponent: int, score: float, games: int = 1) -> None:
         """Adds games against one opponent, as if each had scored `score / games`.
 
         Args:
-            opponent: which one.
+            opponent: which one, by number.
             score: of all these games together, wins and half the draws.
             games: how many.
         """
@@ -66,10 +66,23 @@ class OpponentScores:
         fading = self._decay**games
         # 1 + decay + decay² ... for each of the new ones.
         weight = games if self._decay == 1.0 else (1.0 - fading) / (1.0 - self._decay)
-        self.scores[opponent] = self.scores[opponent] * fading + weight * score / games
-        self.games[opponent] = self.games[opponent] * fading + weight
+        before, played = self._faded.get(opponent, (0.0, 0.0))
+        self._faded[opponent] = (before * fading + weight * score / games, played * fading + weight)
 
-    @property
-    def win_rates(self) -> FloatArray:
-        """`[N]`: (scores + 1) / (games + 2), so that who was not met yet counts as even."""
-        return (self.scores + 1.0) / (self.games + 2.0)
+    def win_rates(self, opponents: Sequence[int]) -> FloatArray:
+        """Float64 `[N]` of N opponents: (score + 1) / (games + 2), so that who was not met yet counts as even."""
+        faded = [self._faded.get(opponent, (0.0, 0.0)) for opponent in opponents]
+        return np.array([(score + 1.0) / (games + 2.0) for score, games in faded], np.float64)
+
+    def forget(self, opponents: Collection[int]) -> None:
+        """These will not be met again."""
+        for opponent in opponents:
+            self._faded.pop(opponent, None)
+
+    def save_state(self) -> dict[str, NDArray[np.number[Any]]]:
+        faded = np.array(list(self._faded.values()), np.float64).reshape(-1, 2)
+        return {"opponents": np.array(list(self._faded), np.int64), "faded": faded}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        rows = zip(state["opponents"].tolist(), state["faded"].tolist(), strict=True)
+        self._faded = {opponent: (score, games) for opponent, (score, games) in rows}

@@ -18,24 +18,29 @@ _LATE = 1_000_000_000
 
 
 def group_columns(plan: Plan, policy: str) -> int:
-    """Columns of a policy in one group: its agents in all environments."""
+    """Columns of a policy's seat in one group: its agents in all environments."""
     return plan.spec.actors.environments * len(plan.seat(policy).agents)
 
 
 def columns(plan: Plan, policy: str) -> int:
     """Columns of a policy in the whole run."""
-    return len(plan.groups) * group_columns(plan, policy)
+    return len(plan.groups) * len(plan.seats_of(policy)) * group_columns(plan, policy)
 
 
 def acting_exploration(
-    plan: Plan, policy: str, groups: Sequence[int]
+    plan: Plan, policy: str, seats: Sequence[int]
 ) -> Callable[[int], Mapping[str, FloatArray]] | None:
-    """A function of the trained steps that gives the numbers of each column of the groups, one group after the other.
+    """A function of the trained steps that gives the numbers of each column of some seats, one after the other.
 
     None for a rule that says nothing of exploration. A policy that nobody trains acts as in evaluation.
+
+    Args:
+        plan: of the run.
+        policy: one that acts.
+        seats: numbers of its seats (`Plan.seat_number`).
     """
     rows = group_columns(plan, policy)
-    numbers = (np.asarray(groups, np.int64)[:, None] * rows + np.arange(rows)).flatten()
+    numbers = (np.asarray(seats, np.int64)[:, None] * rows + np.arange(rows)).flatten()
     return _explored_by(plan, policy, numbers)
 
 

@@ -53,7 +53,7 @@ def auto_policy_lag(plan: Plan, policy: str) -> int | None:
 def lag_without_limit(plan: Plan, policy: str) -> int:
     """The lag that only slots bound, where the trainer is slower than its actors."""
     batch, sink = plan.spec.policies[policy].batch, plan.sinks(policy)[0]
-    feeding = dict.fromkeys(actor for actor, _ in plan.groups_fed(sink))
+    feeding = dict.fromkeys(feeder.actor for feeder in plan.feeders(sink))
     slots = pool_slots(plan, policy) + sum(outbox_slots(plan, actor, sink) for actor in feeding)
     return lag_of_slots(block_fragments(plan, policy), slots, batch.fragments, batch.uses)
 

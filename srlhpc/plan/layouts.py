@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from srlhpc.data import blocks, windows
+from srlhpc.data import blocks, matches, windows
 from srlhpc.data.blocks import PolicyShapes
 from srlhpc.data.layout import Layout
 from srlhpc.data.windows import WindowShape
@@ -118,7 +118,10 @@ def draws_layout(plan: Plan, policy: str) -> Layout:
 def request_layout(plan: Plan, policy: str) -> Layout:
     """What a group asks its policy server with."""
     return blocks.request_layout(
-        policy_shapes(plan, policy), plan.spec.actors.environments, len(plan.seat(policy).agents)
+        policy_shapes(plan, policy),
+        plan.spec.actors.environments,
+        len(plan.seat(policy).agents),
+        has_players=plan.spec.matches is not None,
     )
 
 
@@ -127,6 +130,18 @@ def reply_layout(plan: Plan, policy: str) -> Layout:
     return blocks.reply_layout(
         policy_shapes(plan, policy), plan.spec.actors.environments, len(plan.seat(policy).agents)
     )
+
+
+def match_request_layout(plan: Plan) -> Layout:
+    """What a group sends to the matchmaker."""
+    assert plan.spec.matches is not None
+    return matches.request_layout(plan.spec.matches.lot, len(plan.seats))
+
+
+def matches_layout(plan: Plan) -> Layout:
+    """A lot of matches."""
+    assert plan.spec.matches is not None
+    return matches.matches_layout(plan.spec.matches.lot, len(plan.seats))
 
 
 def digest(plan: Plan) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -66,7 +67,10 @@ class RankPlan:
 
 @dataclass(frozen=True)
 class Seat:
-    """A policy's place in every environment: which agents it plays, and which it learns from."""
+    """A policy's place in every environment: which agents it plays, and which it learns from.
+
+    A policy has one; where matches are set, one for each side that it plays.
+    """
 
     policy: str
     kind: str
@@ -74,6 +78,23 @@ class Seat:
     """Places in the kind's agent axis."""
     trained: tuple[int, ...]
     """Places in `agents` whose records are trained on."""
+    side: int | None = None
+    """Its place among the sides of matches; None: there are none."""
+
+    @property
+    def name(self) -> str:
+        """Its name for people and links: `default`, of a side `default-0`."""
+        return self.policy if self.side is None else f"{self.policy}-{self.side}"
+
+
+@dataclass(frozen=True)
+class GroupSeat:
+    """A seat in the environments of one group."""
+
+    actor: RolePlan
+    group: int
+    """Its number among all groups."""
+    seat: Seat
 
 
 @dataclass(frozen=True)
@@ -132,7 +153,25 @@ class Plan:
         return {name: tuple(r for r in servers if r.policy in (None, name)) for name in self.spec.policies}
 
     def seat(self, policy: str) -> Seat:
-        return next(seat for seat in self.seats if seat.policy == policy)
+        """The policy's seat; of several, which are alike but for the agents, the first."""
+        return self.seats_of(policy)[0]
+
+    @cached_property
+    def whole_seats(self) -> tuple[Seat, ...]:
+        """The seats without sides: all that each policy plays, where it plays alone."""
+        seats = {policy: found for policy, found in self._seats_of.items() if found}
+        return tuple(_joined(found) if len(found) > 1 else found[0] for found in seats.values())
+
+    def seats_of(self, policy: str) -> tuple[Seat, ...]:
+        return self._seats_of[policy]
+
+    @cached_property
+    def _seats_of(self) -> dict[str, tuple[Seat, ...]]:
+        return {name: tuple(seat for seat in self.seats if seat.policy == name) for name in self.spec.policies}
+
+    def agents_of(self, seat: Seat) -> list[str]:
+        """Names of a seat's agents."""
+        return [self.spaces.kind(seat.kind).agents[place] for place in seat.agents]
 
     def kind_of(self, policy: str) -> Kind:
         """The kind of agents that a policy plays, or labels as the expert of who plays them."""
@@ -168,6 +207,42 @@ class Plan:
         """The group's place among all groups; the number that its messages carry."""
         return actor.index * self.spec.actors.ring + place
 
+    def group_seats(self, policy: str, ranks: Collection[int] | None = None) -> Iterator[GroupSeat]:
+        """All seats of a policy, one group after the other; of the actors of some ranks only, if these are given."""
+        for actor, place in self.groups:
+            if ranks is None or actor.rank in ranks:
+                group = self.group_number(actor, place)
+                yield from (GroupSeat(actor, group, seat) for seat in self.seats_of(policy))
+
+    def seat_number(self, group: int, seat: Seat) -> int:
+        """A seat's place among those of its policy in all groups; without matches the number of the group."""
+        seats = self.seats_of(seat.policy)
+        return group * len(seats) + seats.index(seat)
+
+    def is_trained(self, group: int, seat: Seat) -> bool:
+        """Whether a group's records of a seat are trained on: in matches against the past, of one side alone."""
+        if not seat.trained:
+            return False
+        learning = self.learning_seat(group)
+        return learning is None or learning is seat
+
+    def granted_together(self, group: int, seat: Seat) -> tuple[Seat, ...]:
+        """Seats of the same policy that are trained in a group; the first asks for the fragments of all of them.
+
+        Each asking for itself, groups could wait for each other's second one for ever.
+        """
+        return tuple(each for each in self.seats_of(seat.policy) if self.is_trained(group, each))
+
+    def learning_seat(self, group: int) -> Seat | None:
+        """The only seat that learns in a group whose other sides are played by the past; None: all learn there."""
+        matches = self.spec.matches
+        if matches is None or matches.plays_itself(group):
+            return None
+        trained = [seat for seat in self.seats if seat.trained]
+        place, sides = group - matches.itself_before(group), len(trained)
+        # Each once in as many groups, in another order every time: trainers are fed in turn, too.
+        return trained[(place + place // sides) % sides]
+
     def sinks(self, policy: str) -> tuple[RolePlan, ...]:
         """Roles that the policy's blocks go to: its replay ranks, else its trainers, who learn from each block as it
         comes; none where they learn from files."""
@@ -196,7 +271,18 @@ class Plan:
     def sink_of(self, group: int, policy: str) -> RolePlan:
         """The role that a group's blocks go to; it also grants the group its fragments."""
         sinks = self.sinks(policy)
-        return sinks[group % len(sinks)]
+        return sinks[self._feeding_places[policy].get(group, group) % len(sinks)]
+
+    @cached_property
+    def _feeding_places(self) -> dict[str, dict[int, int]]:
+        """By policy, the place of each group among those that feed it; empty where all do."""
+        if self.spec.matches is None:
+            return {policy: {} for policy in self.spec.policies}
+        feeding = {
+            policy: dict.fromkeys(s.group for s in self.group_seats(policy) if self.is_trained(s.group, s.seat))
+            for policy in self.spec.policies
+        }
+        return {policy: {group: place for place, group in enumerate(groups)} for policy, groups in feeding.items()}
 
     def server_of(self, group: int, policy: str) -> RolePlan:
         """The policy server that acts for a group."""
@@ -214,6 +300,15 @@ class Plan:
         place = policies.index(policy) if policy else 0
         return Link(stream, source.address, destination.address, group % self.spec.actors.ring * len(policies) + place)
 
+    def seat_link(self, stream: Stream, source: RolePlan, destination: RolePlan, group: int, seat: Seat) -> Link:
+        """The link of a group's seat."""
+        if seat.side is None:
+            return self.link(stream, source, destination, group, seat.policy)
+        _check_sends(source, stream)
+        return Link(
+            stream, source.address, destination.address, group % self.spec.actors.ring * len(self.seats) + seat.side
+        )
+
     def part_link(self, role: RolePlan) -> Link:
         """The link of a role's part of a checkpoint, each with an index of its own: several may come from one rank."""
         _check_sends(role, Stream.PARTS)
@@ -224,15 +319,18 @@ class Plan:
         """Roles that act with the policy's parameters."""
         return tuple(role for role in self.roles if "pulls" in role.row.sends and role.policy in (None, policy))
 
-    def groups_fed(self, sink: RolePlan) -> tuple[tuple[RolePlan, int], ...]:
-        """Groups (actor, number) that feed a sink."""
-        numbered = ((actor, self.group_number(actor, place)) for actor, place in self.groups)
-        return tuple((actor, group) for actor, group in numbered if self.sink_of(group, sink.policy or "") is sink)
+    def feeders(self, sink: RolePlan) -> tuple[GroupSeat, ...]:
+        """Seats whose blocks go to a sink."""
+        policy = sink.policy or ""
+        return tuple(
+            each
+            for each in self.group_seats(policy)
+            if self.is_trained(each.group, each.seat) and self.sink_of(each.group, policy) is sink
+        )
 
-    def groups_served(self, server: RolePlan, policy: str) -> tuple[tuple[RolePlan, int], ...]:
-        """Groups (actor, number) that a policy server acts for."""
-        numbered = ((actor, self.group_number(actor, place)) for actor, place in self.groups)
-        return tuple((actor, group) for actor, group in numbered if self.server_of(group, policy) is server)
+    def served(self, server: RolePlan, policy: str) -> tuple[GroupSeat, ...]:
+        """Seats of a policy that a policy server acts for."""
+        return tuple(each for each in self.group_seats(policy) if self.server_of(each.group, policy) is server)
 
     def pool_link(self, stream: Stream, source: RolePlan, destination: RolePlan) -> Link:
         """A link into a pool that any slot of the receiver takes."""
@@ -251,10 +349,19 @@ class Plan:
             ],
             "seats": [
                 {"policy": s.policy, "kind": s.kind, "agents": list(s.agents), "trained": list(s.trained)}
+                | ({} if s.side is None else {"side": s.side})
                 for s in self.seats
             ],
             "notes": list(self.notes),
         }
+
+
+def _joined(seats: Sequence[Seat]) -> Seat:
+    """One seat on the agents of several, in their order in the kind."""
+    first = seats[0]
+    trained = {seat.agents[i] for seat in seats for i in seat.trained}
+    agents = tuple(sorted(place for seat in seats for place in seat.agents))
+    return Seat(first.policy, first.kind, agents, tuple(i for i, place in enumerate(agents) if place in trained))
 
 
 def _check_sends(role: RolePlan, stream: Stream) -> None:

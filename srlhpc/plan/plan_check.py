@@ -91,11 +91,11 @@ def check_batch(plan: Plan, policy: str) -> None:
             f"({counted(plan.spec.actors.environments, 'environment')} x {_columns_of_one(plan, policy)}), "
             f"and a batch is a whole number of blocks: use a multiple of {brought}, or change actors.environments"
         )
-    groups, trainers = len(plan.groups), len(plan.trainers(policy))
-    if groups < trainers:
+    trainers = plan.trainers(policy)
+    if not all(plan.feeders(trainer) for trainer in trainers):
         raise UserError(
-            f"actors: {counted(groups, 'group')} (ranks x ring) cannot feed {trainers} trainers of policy {policy}; "
-            "raise actors.ranks or actors.ring"
+            f"actors: {counted(len(plan.groups), 'group')} (ranks x ring) cannot feed "
+            f"{counted(len(trainers), 'trainer')} of policy {policy}; raise actors.ranks or actors.ring"
         )
 
 

@@ -12,6 +12,7 @@ from srlhpc.errors import UserError
 from srlhpc.plan.exploration import exploration_notes
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.layouts import fragment
+from srlhpc.plan.match_check import check_matches, match_notes
 from srlhpc.plan.plan import Plan, RolePlan, Seat
 from srlhpc.plan.plan_check import check_acting, check_batch, check_feedback, check_message_sizes, check_policy
 from srlhpc.plan.replay_check import check_replay
@@ -40,7 +41,9 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     for seat in seated:
         check_policy(plan, seat)
     check_acting(plan)
-    plan = replace(plan, notes=(*_notes(plan), *_lag_notes(plan), *exploration_notes(plan)))
+    check_matches(plan)
+    notes = (*_notes(plan), *match_notes(plan), *_lag_notes(plan), *exploration_notes(plan))
+    plan = replace(plan, notes=notes)
     for policy in plan.fed_policies:
         if not plan.replays(policy):
             check_batch(plan, policy)
@@ -87,7 +90,7 @@ class _RoleList:
 
 
 def _roles(spec: ExperimentSpec, seats: tuple[Seat, ...], serial: bool) -> tuple[RolePlan, ...]:
-    trained = [seat.policy for seat in seats if seat.trained]
+    trained = list(dict.fromkeys(seat.policy for seat in seats if seat.trained))
     _check_roles(spec, seats, trained, serial)
     host = _SERVERS_BESIDE.get(spec.actors.inference.kind)
     roles = _RoleList(serial)
@@ -111,7 +114,7 @@ def _check_roles(spec: ExperimentSpec, seats: tuple[Seat, ...], trained: list[st
         raise UserError("agents: no entry that plays has `train: true`, so nothing would be trained")
     if serial and spec.trainers.ranks > 1:
         raise UserError(f"trainers.ranks: is {spec.trainers.ranks}; a serial run has one trainer per policy")
-    if spec.actors.inference.kind == "trainer" and len(trained) < len(seats):
+    if spec.actors.inference.kind == "trainer" and {*trained} < {seat.policy for seat in seats}:
         raise UserError("actors.inference.kind: is 'trainer'; every policy must be trained then")
 
 

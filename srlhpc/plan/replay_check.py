@@ -75,7 +75,7 @@ def _check_rule(plan: Plan, policy: str) -> None:
 
 
 def _check_windows(plan: Plan, policy: str) -> None:
-    groups = max(len(plan.groups_fed(replay)) for replay in plan.replays(policy))
+    groups = max(len(plan.feeders(replay)) for replay in plan.replays(policy))
     blocks, wanted = shard_blocks(plan, policy), window_blocks(plan, policy)
     if blocks < groups * wanted:
         records, ranks = block_records(plan, policy), len(plan.replays(policy))

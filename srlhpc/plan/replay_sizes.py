@@ -83,7 +83,8 @@ def updates_for(plan: Plan, policy: str, records: int) -> float:
 
 def updates_of_a_block(plan: Plan, policy: str) -> float:
     """Updates in the time in which every group fills a block: so old is a block's first record when it comes."""
-    return updates_for(plan, policy, block_records(plan, policy) * len(plan.groups))
+    feeders = sum(len(plan.feeders(replay)) for replay in plan.replays(policy))
+    return updates_for(plan, policy, block_records(plan, policy) * feeders)
 
 
 def least_tolerance(plan: Plan, policy: str) -> float:
@@ -102,7 +103,7 @@ def tolerance(plan: Plan, replay: RolePlan) -> float:
     spec = replay_spec(plan, policy)
     if spec.tolerance is not None:
         return spec.tolerance
-    groups = len(plan.groups_fed(replay))
+    groups = len(plan.feeders(replay))
     block = samples_per_insert(plan, policy) * block_records(plan, policy)
     return block * groups + 2 * drawn_records(plan, policy)
 

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from srlhpc.environment import Kind, Spaces
-from srlhpc.errors import UserError, did_you_mean
+from srlhpc.errors import UserError, counted, did_you_mean
 from srlhpc.plan.plan import Seat
 from srlhpc.specs.contracts import Needs
-from srlhpc.specs.experiment import ExperimentSpec
+from srlhpc.specs.experiment import AgentsSpec, ExperimentSpec
 from srlhpc.specs.named_modules import AlgorithmSettings
+
+_Played = Sequence[tuple[int, AgentsSpec]]
+"""Places in a kind's agent axis, each with the entry of `agents` that matches."""
 
 
 def seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
     """Which agents each policy plays, in the spec's order; experts, who only label, have none.
 
+    With matches, each entry of `agents` is a side, in their order.
+
     Raises:
-        UserError: an agent without a policy, a policy without agents or with agents of several kinds, no such expert.
+        UserError: an agent without a policy, a policy without agents or with agents of several kinds, no such expert,
+            sides of one policy that are unlike.
     """
-    places: dict[str, dict[str, list[tuple[int, bool]]]] = {}
-    for kind in spaces.kinds:
-        for place, agent in enumerate(kind.agents):
-            # The first entry that matches counts.
-            entry = next((e for e in spec.agents if re.fullmatch(e.match, agent)), None)
-            if entry is None:
-                raise UserError(
-                    f"agents: no entry matches agent '{agent}' of the environment; add one, for example "
-                    f"{{match: '.*', policy: {next(iter(spec.policies))}}}"
-                )
-            places.setdefault(entry.policy, {}).setdefault(kind.name, []).append((place, entry.train))
+    places = _places(spec, spaces)
     experts = _experts(spec, {policy: spaces.kind(next(iter(kinds))) for policy, kinds in places.items()})
+    found: dict[str, tuple[str, _Played]] = {}
     for policy in spec.policies:
         kinds = places.get(policy)
         if not kinds and policy in experts:
@@ -43,13 +40,53 @@ def seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
                 f"policies.{policy}: plays agents of different observation or action spaces "
                 f"({', '.join(kinds)}){_remedy(spec.policies[policy].algorithm, spaces.kind(next(iter(kinds))))}"
             )
-        ((kind_name, agents),) = kinds.items()
-        yield Seat(
-            policy,
-            kind_name,
-            tuple(place for place, _ in agents),
-            tuple(i for i, (_, train) in enumerate(agents) if train),
-        )
+        found[policy] = next(iter(kinds.items()))
+    if spec.matches is None:
+        yield from (_seat(policy, kind, agents) for policy, (kind, agents) in found.items())
+    else:
+        yield from _sides(spec, found)
+
+
+def _places(spec: ExperimentSpec, spaces: Spaces) -> dict[str, dict[str, _Played]]:
+    """The agents of each policy, by kind."""
+    places: dict[str, dict[str, list[tuple[int, AgentsSpec]]]] = {}
+    for kind in spaces.kinds:
+        for place, agent in enumerate(kind.agents):
+            # The first entry that matches counts.
+            entry = next((e for e in spec.agents if re.fullmatch(e.match, agent)), None)
+            if entry is None:
+                raise UserError(
+                    f"agents: no entry matches agent '{agent}' of the environment; add one, for example "
+                    f"{{match: '.*', policy: {next(iter(spec.policies))}}}"
+                )
+            places.setdefault(entry.policy, {}).setdefault(kind.name, []).append((place, entry))
+    return {policy: dict(kinds) for policy, kinds in places.items()}
+
+
+def _seat(policy: str, kind: str, agents: _Played, side: int | None = None) -> Seat:
+    places = tuple(place for place, _ in agents)
+    return Seat(policy, kind, places, tuple(i for i, (_, entry) in enumerate(agents) if entry.train), side)
+
+
+def _sides(spec: ExperimentSpec, found: Mapping[str, tuple[str, _Played]]) -> Iterator[Seat]:
+    """A seat for each entry of `agents`, whose place is the number of its side."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for side, entry in enumerate(spec.agents):
+        kind, played = found[entry.policy]
+        own = [(place, other) for place, other in played if other is entry]
+        if not own:
+            raise UserError(
+                f"agents.{side}.match: is '{entry.match}', which matches no agent that an earlier entry leaves; with "
+                "matches every entry is a side: correct it, or leave it out"
+            )
+        first, size = sizes.setdefault(entry.policy, (side, len(own)))
+        if size != len(own):
+            raise UserError(
+                f"agents.{side}: is a side of {counted(len(own), 'agent')}, and agents.{first}, which policy "
+                f"{entry.policy} plays too, of {size}; sides of one policy have equally many agents: give each a "
+                "policy of its own"
+            )
+        yield _seat(entry.policy, kind, own, side)
 
 
 def _experts(spec: ExperimentSpec, kinds: Mapping[str, Kind]) -> set[str]:

@@ -18,6 +18,6 @@ def senders_to(plan: Plan, rank: int) -> set[int]:
 
 
 def _senders_to_group(plan: Plan, group: int) -> set[int]:
-    policies = [seat.policy for seat in plan.seats]
-    servers = {plan.server_of(group, policy).rank for policy in policies}
-    return servers | {plan.sink_of(group, policy).rank for policy in policies if needs_grants(plan, policy)}
+    servers = {plan.server_of(group, seat.policy).rank for seat in plan.seats}
+    feeding = {seat.policy for seat in plan.seats if needs_grants(plan, seat.policy) and plan.is_trained(group, seat)}
+    return servers | {plan.sink_of(group, policy).rank for policy in feeding}

@@ -30,21 +30,25 @@ def batch_blocks(plan: Plan, policy: str) -> int:
 
 def fragments_in_play(plan: Plan, policy: str) -> int:
     """Fragments that the actors of one sink fill at the same time; of the sink with most."""
-    groups = max((len(plan.groups_fed(sink)) for sink in plan.sinks(policy)), default=0)
-    return groups * block_fragments(plan, policy)
+    feeders = max((len(plan.feeders(sink)) for sink in plan.sinks(policy)), default=0)
+    return feeders * block_fragments(plan, policy)
 
 
 def pool_slots(plan: Plan, policy: str) -> int:
     """Slots of a sink's pool. Few: blocks are gathered as they come, and what waits here is policy lag."""
-    feeding = {actor.index for sink in plan.sinks(policy) for actor, _ in plan.groups_fed(sink)}
+    feeding = {feeder.actor.index for sink in plan.sinks(policy) for feeder in plan.feeders(sink)}
     return max(POOL_SLOTS, len(feeding) // 8)
 
 
 def outbox_slots(plan: Plan, actor: RolePlan, sink: RolePlan) -> int:
-    """Slots of an actor towards a sink: one for each group that fills one, and those under way."""
+    """Slots of an actor towards a sink: one for each seat that fills one, and those under way."""
+    policy = sink.policy or ""
+    groups = [plan.group_number(actor, place) for place in range(plan.spec.actors.ring)]
     filling = sum(
-        plan.sink_of(plan.group_number(actor, place), sink.policy or "") is sink
-        for place in range(plan.spec.actors.ring)
+        plan.is_trained(group, seat)
+        for group in groups
+        if plan.sink_of(group, policy) is sink
+        for seat in plan.seats_of(policy)
     )
     return filling + SENDING_SLOTS
 

@@ -27,7 +27,7 @@ _ARITHMETIC = {
 def plan_table(plan: Plan) -> str:
     """The plan for people: ranks, groups, blocks, memory, descriptors."""
     lines = [*_rank_lines(plan), ""]
-    for seat in plan.seats:
+    for seat in plan.whole_seats:
         plays = f"policy {seat.policy}: plays {len(seat.agents)} of kind {seat.kind} (trains {len(seat.trained)})"
         lines.append(plays + (f"; {_messages(plan, seat.policy)}" if plan.groups else ""))
         if plan.replays(seat.policy):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from srlhpc.data.blocks import record_fields
 from srlhpc.environment import Episode
 from srlhpc.import_path import load_module
 from srlhpc.plan.layouts import fragment, policy_shapes
-from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.plan import Plan, RolePlan, Seat
 from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.context import RankContext
 from srlhpc.roles.acting.actor import MANY_EPISODES, Actor, StepError
 from srlhpc.roles.acting.closing import close, raised
 from srlhpc.roles.acting.group import Group
+from srlhpc.roles.acting.matches import GroupMatches
 from srlhpc.roles.acting.recorder import SeatRecorder
 
 
@@ -52,16 +53,36 @@ def _group(context: RankContext, role: RolePlan, place: int) -> Group:
             f"environment {spec.environment.factory} cannot be built on rank {role.rank} ({role.label}): "
             f"{raised(error)}"
         ) from error
-    seats = {seat.policy: (seat.kind, _recorder(context, role, number, seat.policy)) for seat in plan.seats}
-    return Group(number, environment, seats, seed)
+    recorders: dict[str, SeatRecorder] = {}
+    for seat in plan.seats:
+        recorders[seat.name] = _recorder(context, role, number, seat, recorders)
+    seats = {seat.name: (seat.kind, recorders[seat.name]) for seat in plan.seats}
+    return Group(number, environment, seats, seed, _matches(context, role, number))
 
 
-def _recorder(context: RankContext, role: RolePlan, group: int, policy: str) -> SeatRecorder:
+def _matches(context: RankContext, role: RolePlan, group: int) -> GroupMatches | None:
     plan = context.plan
-    seat, shapes, own = plan.seat(policy), policy_shapes(plan, policy), fragment(plan, policy)
-    return SeatRecorder(
+    if plan.spec.matches is None:
+        return None
+    return GroupMatches(
         group,
-        context.wiring.seat_channels(role, group, policy),
+        context.wiring.match_channels(role, group),
+        [plan.agents_of(seat) for seat in plan.seats],
+        num_environments=plan.spec.actors.environments,
+        lot=plan.spec.matches.lot,
+    )
+
+
+def _recorder(
+    context: RankContext, role: RolePlan, group: int, seat: Seat, others: Mapping[str, SeatRecorder]
+) -> SeatRecorder:
+    """A seat's recorder; `others` are those of the group that have been made, by seat."""
+    plan = context.plan
+    together = plan.granted_together(group, seat)
+    shapes, own = policy_shapes(plan, seat.policy), fragment(plan, seat.policy)
+    return SeatRecorder(
+        plan.seat_number(group, seat),
+        context.wiring.seat_channels(role, group, seat),
         agents=seat.agents,
         trained=seat.trained,
         kind_agents=len(shapes.kind.agents),
@@ -70,6 +91,8 @@ def _recorder(context: RankContext, role: RolePlan, group: int, policy: str) -> 
         chunks=own.chunks,
         fields=record_fields(shapes),
         recurrent=bool(shapes.state),
+        granted_with=others[together[0].name] if seat in together[1:] else None,
+        granted_blocks=len(together),
     )
 
 
@@ -79,8 +102,9 @@ def episode_summary(plan: Plan) -> Callable[[Episode], dict[str, Any]]:
     Means are over the agents that were in the game. Of an episode without a trained one the return is None, and a
     policy without one is left out.
     """
-    agents = {seat.policy: [plan.spaces.kind(seat.kind).agents[place] for place in seat.agents] for seat in plan.seats}
-    trained = [agents[seat.policy][i] for seat in plan.seats for i in seat.trained]
+    seats = plan.whole_seats
+    agents = {seat.policy: plan.agents_of(seat) for seat in seats}
+    trained = [agents[seat.policy][i] for seat in seats for i in seat.trained]
 
     def mean(episode: Episode, names: list[str]) -> float | None:
         returns = [episode.returns[name] for name in names if name in episode.returns]

@@ -11,6 +11,7 @@ from typing import Any
 
 import srlhpc
 from srlhpc.data.atomic import read_json
+from srlhpc.data.checkpoint_names import updates_of as updates_of_file
 from srlhpc.data.segment_folder import SegmentFolder
 from srlhpc.plan.lag_advice import lag_advice
 from srlhpc.plan.lag_limits import max_policy_lag
@@ -18,6 +19,7 @@ from srlhpc.plan.plan import Plan
 from srlhpc.plan.replay_sizes import is_in_checkpoints
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.inputs import checkpoint_path
+from srlhpc.ranks.matchmaking import MATCHES
 from srlhpc.roles.checkpoint_parts import PartReceiver
 from srlhpc.roles.coordinating.checkpoint_schedule import CheckpointSchedule
 from srlhpc.roles.coordinating.checkpointing import Checkpointing, updates_of
@@ -27,6 +29,7 @@ from srlhpc.roles.coordinating.liveness import Liveness, RankRecord
 from srlhpc.roles.coordinating.progress import LagLimit, Progress
 from srlhpc.roles.coordinating.run_files import RunFiles, cut_metrics
 from srlhpc.roles.coordinating.version_writing import VersionWriting
+from srlhpc.roles.matchmaking.matchmaker import Matchmaker
 from srlhpc.roles.reporter import Reporter
 from srlhpc.roles.role import Role
 from srlhpc.runs.checkpoints import checkpoint_folder
@@ -44,6 +47,7 @@ def build_coordinator(
     context: RankContext,
     roles_state: Callable[[], dict[str, Any]] | None = None,
     shard_parts: Callable[[], Mapping[str, Any]] | None = None,
+    matchmaker: Matchmaker | None = None,
 ) -> Coordinator:
     """The coordinator; in a serial run `roles_state` gives the state of all roles, `shard_parts` that of replay."""
     plan, wiring, paths, attempt = context.plan, context.wiring, context.paths, context.attempt
@@ -77,7 +81,7 @@ def build_coordinator(
         commands,
         Liveness(_records(plan, now), attempt.exits, attempt.failures, pulses=attempt.pulses),
         progress,
-        _checkpointing(context, progress, roles_state, shard_parts, resumed),
+        _checkpointing(context, progress, roles_state, shard_parts, resumed, matchmaker),
         schedule=CheckpointSchedule(
             None if plan.serial else spec.checkpoint.every_seconds,
             time.monotonic(),
@@ -87,7 +91,13 @@ def build_coordinator(
         timing=LiveTiming(None if plan.serial else spec.actors.inference.kind),
         warnings=[replay.text for replay in resumed if replay.is_empty],
         may_relieve=len(plan.trained_policies) > 1 and spec.trainers.ranks > 1,
+        **({} if matchmaker is None else _watched(plan, matchmaker)),
     )
+
+
+def _watched(plan: Plan, matchmaker: Matchmaker) -> dict[str, Any]:
+    """What the coordinator asks the matchmaker, and tells it."""
+    return {"matches": matchmaker.summary, "lost": lambda rank: matchmaker.forget(plan.addresses(rank))}
 
 
 def _checkpointing(
@@ -96,6 +106,7 @@ def _checkpointing(
     roles_state: Callable[[], dict[str, Any]] | None,
     shard_parts: Callable[[], Mapping[str, Any]] | None,
     resumed: Sequence[ReplayResume],
+    matchmaker: Matchmaker | None,
 ) -> Checkpointing:
     """Who sends parts of checkpoints, what else goes into them, and where they are written."""
     plan, wiring, paths, kept = context.plan, context.wiring, context.paths, context.plan.spec.checkpoint
@@ -110,23 +121,29 @@ def _checkpointing(
         roles_state=roles_state,
         shards={} if plan.serial else {role.label: PartReceiver(wiring.part_inbox(role)) for role in keeping},
         shard_parts=shard_parts,
-        versions=_version_writing(context, described),
+        versions=_version_writing(context, described, matchmaker),
+        others=dict if matchmaker is None else lambda: {MATCHES: matchmaker.results_state()},
         segments=SegmentFolder(paths.replay, [role.label for role in keeping]),
         spared=_spared(context) if any(replay.leaves_some for replay in resumed) else None,
         in_thread=not plan.serial,
     )
 
 
-def _version_writing(context: RankContext, described: Mapping[str, Any]) -> VersionWriting | None:
+def _version_writing(
+    context: RankContext, described: Mapping[str, Any], matchmaker: Matchmaker | None
+) -> VersionWriting | None:
     """What writes versions, if there are to be any; later ones than where the run goes on from are removed."""
     plan, restored = context.plan, context.restored
     folders = {policy: version_folder(context.paths, policy, plan.spec.versions) for policy in plan.trained_policies}
     reached = {} if restored is None else updates_of(restored)
     for policy, folder in folders.items():
         folder.remove_later(reached.get(policy, -1))
+        if matchmaker is not None:
+            there = [updates_of_file(file) for file in folder.files()]
+            matchmaker.begin(policy, [updates for updates in there if updates <= reached.get(policy, -1)])
     if not plan.spec.versions.are_wanted:
         return None
-    return VersionWriting(folders, lambda: described, in_thread=not plan.serial)
+    return VersionWriting(folders, lambda: described, in_thread=not plan.serial, user=matchmaker)
 
 
 def _spared(context: RankContext) -> tuple[Path, Mapping[str, int]]:

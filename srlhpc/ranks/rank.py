@@ -45,6 +45,7 @@ from srlhpc.ranks.guarded_signals import Handler, guarded
 from srlhpc.ranks.guarded_signals import restore as restore_signals
 from srlhpc.ranks.inputs import read_plan, read_restored
 from srlhpc.ranks.malloc import keep_freed_memory, return_freed_memory
+from srlhpc.ranks.matchmaking import build_matchmaker
 from srlhpc.ranks.pulse import Pulse
 from srlhpc.ranks.standing_by import stand_by
 from srlhpc.ranks.wiring import inference_rows
@@ -149,9 +150,15 @@ def _transport(plan: Plan, here: RankPlan, world: MpiWorld, watch: DeathWatch | 
 
 def _coordinate(context: RankContext) -> bool:
     """Rank 0; returns whether any rank was lost."""
-    coordinator = build_coordinator(replace(context, restored=read_restored(context.paths, context.attempt)))
-    run_roles([coordinator], IDLE, keep_going=lambda: not coordinator.is_done)
-    coordinator.close()
+    context = replace(context, restored=read_restored(context.paths, context.attempt))
+    matchmaker = build_matchmaker(context)
+    coordinator = build_coordinator(context, matchmaker=matchmaker)
+    roles: list[Role] = [coordinator] if matchmaker is None else [matchmaker, coordinator]
+    # Groups wait for matches.
+    backoff = IDLE if matchmaker is None else STREAM
+    run_roles(roles, backoff, keep_going=lambda: not coordinator.is_done)
+    for role in roles:
+        role.close()
     return coordinator.has_lost_ranks
 
 

@@ -61,7 +61,7 @@ def _fill(context: RankContext, role: RolePlan, store: BlockStore, segment_log: 
         if segment_log is not None:
             segment_log.go_on(segments_of(mine), store.inserted_blocks)
         return
-    groups = {group for _, group in plan.groups_fed(role)}
+    groups = {plan.seat_number(feeder.group, feeder.seat) for feeder in plan.feeders(role)}
     dealt = deal([part["store"] for part in parts], groups.__contains__, slots=store.slots, shards=shards)
     needed = set(dealt.shard.tolist())
     store.take_over(dealt, [runs_of(part, folder) if place in needed else () for place, part in enumerate(parts)])

@@ -74,7 +74,7 @@ def build_replay(context: RankContext, role: RolePlan) -> Replay:
         windows=windows,
         draws=draws,
         part=part,
-        feeders={actor.address for actor, _ in plan.groups_fed(role)},
+        feeders={feeder.actor.address for feeder in plan.feeders(role)},
         block_records=block_records(plan, name),
         draw_records=drawn_records(plan, name),
         refills=refills,

@@ -23,6 +23,7 @@ from srlhpc.ranks.coordinator import build_coordinator, build_reporter
 from srlhpc.ranks.global_generators import seed_generators
 from srlhpc.ranks.inputs import read_plan, read_restored
 from srlhpc.ranks.lock_step import LockStep
+from srlhpc.ranks.matchmaking import build_matchmaker
 from srlhpc.ranks.serial_pause import SerialPause
 from srlhpc.ranks.serial_state import SerialState
 from srlhpc.ranks.serving import build_evaluator, build_policy_server
@@ -51,6 +52,9 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
         evaluators = _built(context, plan.named("evaluator"), build_evaluator, environments)
         actors = _built(context, plan.named("actor"), build_actor, environments)
         others = _built(context, (role for role in plan.roles if role.name in _others()), build_role, environments)
+        matchmaker = build_matchmaker(context)
+        if matchmaker is not None:
+            others.append(matchmaker)
         can_save = all(actor.can_save for actor in actors)
         if not can_save:
             log.warning(
@@ -60,12 +64,15 @@ def run_serial(paths: RunPaths, attempt: AttemptPaths) -> None:
             )
         state = SerialState(plan, links, actors, servers, trainers, evaluators, others, can_save)
         coordinator = build_coordinator(
-            context, roles_state=lambda: state.save(coordinator), shard_parts=state.shard_parts
+            context,
+            roles_state=lambda: state.save(coordinator),
+            shard_parts=state.shard_parts,
+            matchmaker=matchmaker,
         )
         # Building has moved them. A checkpoint with generators replaces this.
         seed_generators(seed_of(seed, "playing", 0, updates))
         state.begin(restored, coordinator)
-        reporter = build_reporter(context, state.roles)
+        reporter = build_reporter(context, [role for role in state.roles if role is not matchmaker])
         LockStep(state.roles, trainers, reporter, coordinator, SerialPause(state.roles, attempt)).run()
         # No error: roles close their own environments.
         environments.pop_all()

@@ -6,6 +6,8 @@ Ranks that only act load nothing of learning: no rule, optimiser, process group 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -20,20 +22,24 @@ from srlhpc.comm.parameters import (
     ParameterSubscription,
     parameter_layout,
 )
+from srlhpc.data.checkpoint import read_checkpoint
+from srlhpc.data.checkpoint_names import name_of
 from srlhpc.import_path import load_module
 from srlhpc.plan.exploration import acting_exploration, group_columns
 from srlhpc.plan.layouts import policy_shapes
 from srlhpc.plan.plan import RolePlan
 from srlhpc.plan.seeds import seed_of
-from srlhpc.policies.policy import vector_size
+from srlhpc.policies.policy import Policy, vector_size
 from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
 from srlhpc.ranks.global_generators import OwnGenerators
-from srlhpc.ranks.policies import build_expert, build_policy
+from srlhpc.ranks.policies import build_expert, build_policy, load_parameters
 from srlhpc.roles.acting.evaluator import Evaluator
 from srlhpc.roles.acting.player import Player
-from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
+from srlhpc.roles.serving.policy_server import PolicyServer
+from srlhpc.roles.serving.served_policy import ServedPolicy
+from srlhpc.roles.serving.version_shelf import VersionShelf
 
 LEADER_PATIENCE_SECONDS = 30.0
 
@@ -61,9 +67,9 @@ class Serving:
             torch.set_num_threads(plan.spec.policy_servers.threads)
         device = device_of(plan, plan.spec.policy_servers.device)
         served = {
-            seat.policy: made
-            for seat in plan.seats
-            if role.policy in (None, seat.policy) and (made := self._served(role, seat.policy, device)) is not None
+            name: made
+            for name in dict.fromkeys(seat.policy for seat in plan.seats)
+            if role.policy in (None, name) and (made := self._served(role, name, device)) is not None
         }
         return PolicyServer(role.label, served)
 
@@ -78,6 +84,7 @@ class Serving:
                 subscription.close()
             return None
         expert = build_expert(plan, name, self._context.paths)
+        seats = [plan.seat_number(served.group, served.seat) for served in plan.served(role, name)]
         numbers = (role.index, list(plan.spec.policies).index(name), self._restart)
         generator = torch.Generator(device).manual_seed(seed_of(plan.spec.seed, "acting", *numbers))
         return ServedPolicy(
@@ -89,9 +96,27 @@ class Serving:
             device=device,
             autocast=autocast_dtype(self._context, device),
             generator=generator,
-            explore=acting_exploration(plan, name, [group for _, group in plan.groups_served(role, name)]),
+            explore=acting_exploration(plan, name, seats),
             expert=None if expert is None else expert.to(device),
+            shelf=self._shelf(name, policy),
+            frozen_exploration=plan.spec.policies[name].algorithm.explore_in_evaluation(),
         )
+
+    def _shelf(self, name: str, policy: Policy) -> VersionShelf | None:
+        """Where the policy's versions are, that play in matches."""
+        plan, paths = self._plan, self._context.paths
+        if plan.spec.matches is None or not plan.trainers(name):
+            return None
+
+        def read(updates: int) -> Mapping[str, Any]:
+            file = paths.versions_of(name) / name_of(updates)
+            parameters: Mapping[str, Any] = read_checkpoint(file)["policies"][name]["parameters"]
+            return parameters
+
+        def load(network: Policy, arrays: Mapping[str, Any], updates: int) -> None:
+            load_parameters(network, arrays, f"version {updates} of policy '{name}'")
+
+        return VersionShelf(policy, read, load, resident=plan.spec.matches.resident, in_thread=not plan.serial)
 
     def evaluator(self, role: RolePlan) -> Evaluator:
         plan, spec = self._plan, self._plan.spec
@@ -105,7 +130,7 @@ class Serving:
         num_environments = spec.evaluators.environments
         autocast = autocast_dtype(self._context, torch.device("cpu"))
         subscriptions: dict[str, ParameterSubscription] = {}
-        for seat in plan.seats:
+        for seat in plan.whole_seats:
             policy = build_policy(plan, seat.policy, self._context.paths)
             exploration = spec.policies[seat.policy].algorithm.explore_in_evaluation()
             players[seat.policy] = Player(policy, seat.kind, seat.agents, num_environments, autocast, exploration)

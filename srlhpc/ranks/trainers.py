@@ -152,7 +152,7 @@ class Trainers:
             self._lag_limiter(role) if needs_grants(plan, name) else None,
             counters,
             trainers=len(plan.trainers(name)),
-            feeders={actor.address for actor, _ in plan.groups_fed(role)},
+            feeders={feeder.actor.address for feeder in plan.feeders(role)},
             burn_in=plan.spec.policies[name].batch.burn_in_steps,
             prefetch=plan.spec.trainers.prefetch,
         )

@@ -8,20 +8,25 @@ from srlhpc.comm.channel import Inbox, Link, Outbox, Stream, Transport
 from srlhpc.comm.node.rows import SharedRows
 from srlhpc.comm.protocol import CHUNK, HEADER_ONLY, TEXT
 from srlhpc.plan.lag_limits import needs_grants
-from srlhpc.plan.layouts import block_layout, draws_layout, reply_layout, request_layout, windows_layout
-from srlhpc.plan.plan import Plan, RolePlan
+from srlhpc.plan.layouts import (
+    block_layout,
+    draws_layout,
+    match_request_layout,
+    matches_layout,
+    reply_layout,
+    request_layout,
+    windows_layout,
+)
+from srlhpc.plan.plan import GroupSeat, Plan, RolePlan, Seat
 from srlhpc.plan.replay_sizes import WINDOW_SLOTS
 from srlhpc.plan.sizes import outbox_slots, pool_slots
+from srlhpc.roles.acting.matches import MatchChannels
 from srlhpc.roles.acting.recorder import SeatChannels
 
 _AWAITED_SLOTS = 2
 """Slots for replies, of which one is outstanding: the one before may not have left yet."""
 _REQUEST_SLOTS = 1
 """One request of a group is outstanding."""
-
-
-_Group = tuple[RolePlan, int]
-"""An actor, and the number of one of its groups."""
 
 
 def inference_rows(plan: Plan, here: Collection[int]) -> list[SharedRows]:
@@ -35,30 +40,30 @@ def inference_rows(plan: Plan, here: Collection[int]) -> list[SharedRows]:
     """
     if plan.spec.actors.inference.kind == "inline":
         return []
-    groups = [(actor, plan.group_number(actor, place)) for actor, place in plan.groups if actor.rank in here]
-    return [rows for seat in plan.seats for rows in _rows_of_policy(plan, seat.policy, groups, here)]
+    policies = dict.fromkeys(seat.policy for seat in plan.seats)
+    return [rows for policy in policies for rows in _rows_of_policy(plan, policy, here)]
 
 
-def _rows_of_policy(plan: Plan, policy: str, groups: Sequence[_Group], here: Collection[int]) -> Iterator[SharedRows]:
-    served: dict[int, tuple[RolePlan, list[_Group]]] = {}
-    for actor, group in groups:
-        server = plan.server_of(group, policy)
-        if server.rank in here and server.rank != actor.rank:
-            served.setdefault(server.address, (server, []))[1].append((actor, group))
+def _rows_of_policy(plan: Plan, policy: str, here: Collection[int]) -> Iterator[SharedRows]:
+    served: dict[int, tuple[RolePlan, list[GroupSeat]]] = {}
+    for each in plan.group_seats(policy, here):
+        server = plan.server_of(each.group, policy)
+        if server.rank in here and server.rank != each.actor.rank:
+            served.setdefault(server.address, (server, []))[1].append(each)
     if served:
         request, reply = request_layout(plan, policy), reply_layout(plan, policy)
-    for server, its_groups in served.values():
-        yield SharedRows(tuple(_request_links(plan, server, policy, its_groups)), request, _REQUEST_SLOTS)
-        for link in _reply_links(plan, server, policy, its_groups):
+    for server, seats in served.values():
+        yield SharedRows(tuple(_request_links(plan, server, seats)), request, _REQUEST_SLOTS)
+        for link in _reply_links(plan, server, seats):
             yield SharedRows((link,), reply, _AWAITED_SLOTS)
 
 
-def _request_links(plan: Plan, server: RolePlan, policy: str, groups: Sequence[_Group]) -> list[Link]:
-    return [plan.link(Stream.REQUESTS, actor, server, group, policy) for actor, group in groups]
+def _request_links(plan: Plan, server: RolePlan, seats: Sequence[GroupSeat]) -> list[Link]:
+    return [plan.seat_link(Stream.REQUESTS, each.actor, server, each.group, each.seat) for each in seats]
 
 
-def _reply_links(plan: Plan, server: RolePlan, policy: str, groups: Sequence[_Group]) -> list[Link]:
-    return [plan.link(Stream.REPLIES, server, actor, group, policy) for actor, group in groups]
+def _reply_links(plan: Plan, server: RolePlan, seats: Sequence[GroupSeat]) -> list[Link]:
+    return [plan.seat_link(Stream.REPLIES, server, each.actor, each.group, each.seat) for each in seats]
 
 
 class Wiring:
@@ -75,30 +80,59 @@ class Wiring:
 
     # --- samples and inference -----------------------------------------------------------------------------------
 
-    def seat_channels(self, actor: RolePlan, group: int, policy: str) -> SeatChannels:
-        """The actor's ends for one group and policy."""
-        plan, transport = self._plan, self._transport
+    def seat_channels(self, actor: RolePlan, group: int, seat: Seat) -> SeatChannels:
+        """The actor's ends for one group's seat."""
+        plan, transport, policy = self._plan, self._transport, seat.policy
         server = plan.server_of(group, policy)
         channels = SeatChannels(
             requests=transport.outbox(
-                plan.link(Stream.REQUESTS, actor, server, group, policy),
+                plan.seat_link(Stream.REQUESTS, actor, server, group, seat),
                 request_layout(plan, policy),
                 slots=_REQUEST_SLOTS,
             ),
             replies=transport.inbox(
-                [plan.link(Stream.REPLIES, server, actor, group, policy)], reply_layout(plan, policy)
+                [plan.seat_link(Stream.REPLIES, server, actor, group, seat)], reply_layout(plan, policy)
             ),
             blocks=None,
         )
-        if plan.sinks(policy):
+        if plan.sinks(policy) and plan.is_trained(group, seat):
             sink = plan.sink_of(group, policy)
             channels.blocks = self._block_outbox(actor, sink)
-            if needs_grants(plan, policy):
+            if needs_grants(plan, policy) and plan.granted_together(group, seat)[0] is seat:
                 channels.grant_requests = transport.outbox(
-                    plan.link(Stream.GRANT_REQUESTS, actor, sink, group, policy), HEADER_ONLY, slots=1
+                    plan.seat_link(Stream.GRANT_REQUESTS, actor, sink, group, seat), HEADER_ONLY, slots=1
                 )
-                channels.grants = transport.inbox([plan.link(Stream.GRANTS, sink, actor, group, policy)], HEADER_ONLY)
+                channels.grants = transport.inbox(
+                    [plan.seat_link(Stream.GRANTS, sink, actor, group, seat)], HEADER_ONLY
+                )
         return channels
+
+    def match_channels(self, actor: RolePlan, group: int) -> MatchChannels:
+        """The actor's ends for one group's matches."""
+        plan = self._plan
+        requests, matches = self._match_links(actor, group)
+        return MatchChannels(
+            self._transport.outbox(requests, match_request_layout(plan), slots=1),
+            self._transport.inbox([matches], matches_layout(plan)),
+        )
+
+    def matchmaker_ends(self) -> tuple[Inbox, dict[int, Outbox]]:
+        """The matchmaker's: requests by group, and the outbox of each."""
+        plan = self._plan
+        links = [self._match_links(actor, plan.group_number(actor, place)) for actor, place in plan.groups]
+        inbox = self._transport.inbox([requests for requests, _ in links], match_request_layout(plan))
+        outboxes = {
+            group: self._transport.outbox(matches, matches_layout(plan), slots=_AWAITED_SLOTS, synchronous=False)
+            for group, (_, matches) in enumerate(links)
+        }
+        return inbox, outboxes
+
+    def _match_links(self, actor: RolePlan, group: int) -> tuple[Link, Link]:
+        plan = self._plan
+        return (
+            plan.link(Stream.MATCH_REQUESTS, actor, plan.coordinator, group),
+            plan.link(Stream.MATCHES, plan.coordinator, actor, group),
+        )
 
     def _block_outbox(self, actor: RolePlan, sink: RolePlan) -> Outbox:
         """One for all groups of the actor that feed the sink."""
@@ -114,25 +148,26 @@ class Wiring:
     def blocks(self, sink: RolePlan) -> Inbox:
         """The sink's pool."""
         plan, policy = self._plan, sink.policy or ""
-        actors = dict.fromkeys(actor for actor, _ in plan.groups_fed(sink))
+        actors = dict.fromkeys(feeder.actor for feeder in plan.feeders(sink))
         links = [plan.pool_link(Stream.BLOCKS, actor, sink) for actor in actors]
         return self._transport.inbox(links, block_layout(plan, policy), pool=pool_slots(plan, policy))
 
     def grant_ends(self, sink: RolePlan) -> tuple[Inbox, dict[int, Outbox]]:
-        """The sink's ends of grants: requests by group, and the outbox of each place in them."""
-        plan, policy = self._plan, sink.policy or ""
-        groups = plan.groups_fed(sink)
+        """The sink's ends of grants: requests by feeder, and the outbox of each place in them."""
+        plan = self._plan
+        feeders = [f for f in plan.feeders(sink) if plan.granted_together(f.group, f.seat)[0] is f.seat]
         inbox = self._transport.inbox(
-            [plan.link(Stream.GRANT_REQUESTS, actor, sink, group, policy) for actor, group in groups], HEADER_ONLY
+            [plan.seat_link(Stream.GRANT_REQUESTS, each.actor, sink, each.group, each.seat) for each in feeders],
+            HEADER_ONLY,
         )
         grants = {
             place: self._transport.outbox(
-                plan.link(Stream.GRANTS, sink, actor, group, policy),
+                plan.seat_link(Stream.GRANTS, sink, each.actor, each.group, each.seat),
                 HEADER_ONLY,
                 slots=_AWAITED_SLOTS,
                 synchronous=False,
             )
-            for place, (actor, group) in enumerate(groups)
+            for place, each in enumerate(feeders)
         }
         return inbox, grants
 
@@ -162,16 +197,16 @@ class Wiring:
         )
 
     def serving_ends(self, server: RolePlan, policy: str) -> tuple[Inbox, dict[int, Outbox]] | None:
-        """A policy server's ends: requests by group, and the outbox of each place in them; None without groups."""
+        """A policy server's ends: requests by seat, and the outbox of each place in them; None without groups."""
         plan = self._plan
-        groups = plan.groups_served(server, policy)
-        if not groups:
+        seats = plan.served(server, policy)
+        if not seats:
             return None
-        links = _request_links(plan, server, policy, groups)
+        links = _request_links(plan, server, seats)
         inbox = self._transport.inbox(links, request_layout(plan, policy))
         replies = {
             place: self._transport.outbox(link, reply_layout(plan, policy), slots=_AWAITED_SLOTS, synchronous=False)
-            for place, link in enumerate(_reply_links(plan, server, policy, groups))
+            for place, link in enumerate(_reply_links(plan, server, seats))
         }
         return inbox, replies
 

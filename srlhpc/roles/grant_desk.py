@@ -53,7 +53,22 @@ class GrantDesk:
         Args:
             version: which the fragment needs.
         """
-        message = self._parked.pop(0)
+        return self._grant_parked(0, version)
+
+    def grant_fitting(self, version: int, amount: int) -> bool:
+        """Grants the one who has waited longest of those who ask for no more than so much; false if nobody does.
+
+        Who asks for more gets it all the same where nothing is under way, which could make room.
+        """
+        fits = (place for place, message in enumerate(self._parked) if self._worth_of(message) <= amount)
+        place = next(fits, None if amount <= 0 or any(self._open.values()) else 0)
+        if place is None:
+            return False
+        self._grant_parked(place, version)
+        return True
+
+    def _grant_parked(self, place: int, version: int) -> bool:
+        message = self._parked.pop(place)
         granted = self._grant(message, version)
         self._requests.release(message)
         return granted
@@ -84,9 +99,13 @@ class GrantDesk:
         grant.header[GrantHeader.GROUP] = request.header[GrantHeader.GROUP]
         grant.header[GrantHeader.NEEDS_VERSION] = version
         outbox.send(grant)
-        self.started += self._worth
-        self._open[request.sender] = self._open.get(request.sender, 0) + self._worth
+        worth = self._worth_of(request)
+        self.started += worth
+        self._open[request.sender] = self._open.get(request.sender, 0) + worth
         return True
+
+    def _worth_of(self, request: Message) -> int:
+        return self._worth * int(request.header[GrantHeader.BLOCKS])
 
     def received(self, sender: int) -> None:
         """A block of that actor is here."""

@@ -79,6 +79,7 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
         "last_checkpoint": checkpoints[-1].name if checkpoints else None,
         "last_checkpoint_updates": updates_of(checkpoints[-1]) if checkpoints else None,
         "versions": versions_entry(paths),
+        "matches": status.get("matches"),
         "time": status.get("time"),
         "folder": str(paths.folder),
     }

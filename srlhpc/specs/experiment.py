@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from srlhpc.errors import did_you_mean
+from srlhpc.specs.matches import MatchesSpec
 from srlhpc.specs.named_modules import NamedEnvironment
 from srlhpc.specs.policy import PolicySpec
 from srlhpc.specs.role_sections import ActorsSpec, EvaluatorsSpec, PolicyServersSpec, TrainersSpec
@@ -100,6 +101,9 @@ class ExperimentSpec(Spec):
     """Checkpoints."""
     versions: VersionsSpec = VersionsSpec()
     """Past parameters that are kept."""
+    matches: MatchesSpec | None = None
+    """Whom the sides of a game meet while they learn, each entry of `agents` being a side; null: all play as they are
+    now, which is self-play."""
 
     @field_validator("policies")
     @classmethod

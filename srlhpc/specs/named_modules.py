@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+from annotated_types import Gt, Le
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny
 
@@ -171,13 +173,31 @@ class AlgorithmSettings(Spec):
         """Raises UserError if the algorithm cannot learn from such batches with such a network."""
 
 
+class MatchRuleSettings(Spec):
+    """Base of the `Settings` of a module in `srlhpc.league.match_rules` or elsewhere that chooses past opponents.
+
+    The module's `chances(settings, win_rates)` is given how often the learner beats each of N versions, float64 `[N]`,
+    oldest first, and returns how often it shall meet each, float64 `[N]` of sum 1.
+    """
+
+    kind: str
+    """Import path of the rule's module; a bare name is a module of `srlhpc.league.match_rules`."""
+    decay: Annotated[float, Gt(0.0), Le(1.0)] = 0.99
+    """What a game counts in win rates after one more game against the same version; 1: all count alike."""
+
+
 _S = TypeVar("_S", bound=Spec)
 
 
 def _from_module(
-    base: type[_S], key: str, package: str, by_place: Sequence[str], by_name: Sequence[str] = ()
+    base: type[_S],
+    key: str,
+    package: str,
+    by_place: Sequence[str],
+    by_name: Sequence[str] = (),
+    function: str = "build",
 ) -> Callable[[Any], Any]:
-    """Reads the settings with the module that they name, whose `build` is called with such arguments."""
+    """Reads the settings with the module that they name, whose function is called with such arguments."""
 
     def resolve(data: Any) -> Any:
         if not isinstance(data, dict):
@@ -190,32 +210,38 @@ def _from_module(
                 else refusal("is missing.", key)
             )
         try:
-            module = load_module(name, package)
+            module = load_module(name, package, ("Settings", function))
         except UserError as error:
             raise refusal(str(error), key) from None
         if not issubclass(module.Settings, base):
-            raise refusal(f"{name} is no {base.__name__.removesuffix('Settings').lower()} module", key)
-        if wrong := _wrong_call(module.build, by_place, by_name):
+            raise refusal(f"{name} is no {_words(base)} module", key)
+        if wrong := _wrong_call(module, function, by_place, by_name):
             raise refusal(f"{name}.{wrong}", key)
         return module.Settings.model_validate(data)
 
     return resolve
 
 
-def _wrong_call(build: Any, by_place: Sequence[str], by_name: Sequence[str]) -> str | None:
+def _words(base: type[Spec]) -> str:
+    """`match rule` of `MatchRuleSettings`."""
+    return " ".join(re.findall("[A-Z][a-z]+", base.__name__.removesuffix("Settings"))).lower()
+
+
+def _wrong_call(module: Any, name: str, by_place: Sequence[str], by_name: Sequence[str]) -> str | None:
     """Why it cannot be called so: told here, because the ranks that call it may have to wait for nodes."""
-    call = ", ".join([*by_place, *(f"{name}=..." for name in by_name)])
-    if not callable(build):
-        return f"build is {shown(build)}; it must be a function, called as build({call})"
+    function = getattr(module, name)
+    call = ", ".join([*by_place, *(f"{key}=..." for key in by_name)])
+    if not callable(function):
+        return f"{name} is {shown(function)}; it must be a function, called as {name}({call})"
     try:
-        signature = inspect.signature(build)
+        signature = inspect.signature(function)
     except ValueError:  # some classes and functions of C do not tell
         return None
     try:
         signature.bind(*by_place, **dict.fromkeys(by_name))
     except TypeError as error:
         return (
-            f"build takes ({', '.join(map(str, signature.parameters))}) and is called as build({call}): {error}; "
+            f"{name} takes ({', '.join(map(str, signature.parameters))}) and is called as {name}({call}): {error}; "
             "correct its parameters"
         )
     return None
@@ -234,4 +260,12 @@ NamedNetwork = Annotated[
 NamedAlgorithm = Annotated[
     SerializeAsAny[AlgorithmSettings],
     BeforeValidator(_from_module(AlgorithmSettings, "kind", "srlhpc.algorithms", ["settings", "policy", "context"])),
+]
+NamedMatchRule = Annotated[
+    SerializeAsAny[MatchRuleSettings],
+    BeforeValidator(
+        _from_module(
+            MatchRuleSettings, "kind", "srlhpc.league.match_rules", ["settings", "win_rates"], function="chances"
+        )
+    ),
 ]

@@ -26,29 +26,39 @@ def test_opponents_that_are_always_beaten_are_met_equally_often() -> None:
 
 
 def test_win_rate_begins_at_a_half_and_draws_count_half() -> None:
-    scores = OpponentScores(2, decay=1.0)
-    assert scores.win_rates.tolist() == [0.5, 0.5]
-    scores.add(1, 1.0 + 0.5, games=2)
+    scores = OpponentScores(decay=1.0)
+    assert scores.win_rates([30, 60]).tolist() == [0.5, 0.5]
+    scores.add(60, 1.0 + 0.5, games=2)
     # (1 win + half a draw + 1) / (2 games + 2)
-    assert scores.win_rates.tolist() == [0.5, 0.625]
+    assert scores.win_rates([30, 60]).tolist() == [0.5, 0.625]
 
 
 def test_old_games_fade_with_each_new_one_of_that_opponent() -> None:
-    scores = OpponentScores(2, decay=0.5)
+    scores = OpponentScores(decay=0.5)
     scores.add(0, 1.0)
     scores.add(1, 1.0)
     scores.add(0, 0.0)
-    assert (scores.scores.tolist(), scores.games.tolist()) == ([0.5, 1.0], [1.5, 1.0])
+    # 0: a win that counts half and a loss; 1: a win.
+    assert scores.win_rates([0, 1]) == pytest.approx([1.5 / 3.5, 2.0 / 3.0])
 
 
 @pytest.mark.parametrize("decay", [0.9, 1.0])
 def test_games_that_come_summed_fade_as_those_that_come_alone(decay: float) -> None:
-    alone, summed = OpponentScores(1, decay=decay), OpponentScores(1, decay=decay)
+    alone, summed = OpponentScores(decay=decay), OpponentScores(decay=decay)
     for scores in (alone, summed):
         scores.add(0, 1.0)
     for _ in range(4):
         alone.add(0, 0.5)
     summed.add(0, 2.0, games=4)
     summed.add(0, 0.0, games=0)
-    assert summed.win_rates == pytest.approx(alone.win_rates)
-    assert summed.games == pytest.approx(alone.games)
+    assert summed.win_rates([0]) == pytest.approx(alone.win_rates([0]))
+
+
+def test_scores_come_back_from_their_state_and_are_forgotten() -> None:
+    scores, other = OpponentScores(decay=0.9), OpponentScores(decay=0.9)
+    scores.add(5, 1.0, games=2)
+    scores.add(7, 1.0)
+    other.load_state(scores.save_state())
+    assert other.win_rates([5, 7]).tolist() == scores.win_rates([5, 7]).tolist()
+    other.forget([7, 9])
+    assert other.win_rates([5, 7]).tolist() == [*scores.win_rates([5]).tolist(), 0.5]

@@ -139,8 +139,8 @@ def test_both_ends_name_the_same_groups() -> None:
     job = two_policies(actors=actors(ranks=3, ring=3), trainers={"ranks": 2}, policy_servers={"ranks": 2})
     plan = planned(TAG, **job)
     for policy in ("runners", "chasers"):
-        fed = [group for sink in plan.sinks(policy) for _, group in plan.groups_fed(sink)]
-        served = [group for server in plan.named("policy_server") for _, group in plan.groups_served(server, policy)]
+        fed = [feeder.group for sink in plan.sinks(policy) for feeder in plan.feeders(sink)]
+        served = [each.group for server in plan.named("policy_server") for each in plan.served(server, policy)]
         assert sorted(fed) == sorted(served) == list(range(9))
 
 
@@ -194,7 +194,7 @@ def test_ranks_of_actors_and_evaluators_alone_are_not_essential() -> None:
 def _wire_actor(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
     for place in range(plan.spec.actors.ring):
         for seat in plan.seats:
-            wiring.seat_channels(role, plan.group_number(role, place), seat.policy)
+            wiring.seat_channels(role, plan.group_number(role, place), seat)
 
 
 def _wire_trainer(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
@@ -207,9 +207,9 @@ def _wire_trainer(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
 
 
 def _wire_server(plan: Plan, role: RolePlan, wiring: Wiring) -> None:
-    for seat in plan.seats:
-        if role.policy in (None, seat.policy):
-            wiring.serving_ends(role, seat.policy)
+    for policy in dict.fromkeys(seat.policy for seat in plan.seats):
+        if role.policy in (None, policy):
+            wiring.serving_ends(role, policy)
 
 
 def _wire_nothing(plan: Plan, role: RolePlan, wiring: Wiring) -> None:

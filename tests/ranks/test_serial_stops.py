@@ -78,6 +78,15 @@ def one_with_replay(steps: int) -> dict[str, Any]:
     return made | {"policies": {**made["policies"], "left": REPLAYED}}
 
 
+def matched(environment: dict[str, Any] = SCRIPTED) -> dict[str, Any]:
+    """One policy on both sides, against itself and against the last two versions of its past."""
+    return job(environment, network=LSTM, actors={"ranks": 2, "ring": 2, "environments": 4}) | {
+        "agents": [{"match": "a"}, {"match": "b"}],
+        "versions": {"every_updates": 1, "keep": 2},
+        "matches": {"rule": {"kind": "prioritized"}, "shares": {"self_play": 0.5, "past": 0.5}, "lot": 4},
+    }
+
+
 ALWAYS = {"checkpoint": {"every_updates": 1}}
 """What cannot be saved begins anew at a checkpoint, so both runs have the same ones."""
 EVALUATED = {"evaluators": {"ranks": 1, "episodes": 9, "every_updates": 2}}
@@ -121,6 +130,10 @@ JOBS = {
             batch={"fragments": 64, "fragment_steps": 16}, actors={"ranks": 4, "ring": 2, "environments": 8},
         ),
         [4],
+    ),
+    "sides that meet the past, with memory": (matched(), [1, 3, 4]),
+    "a side that meets the past in what cannot be saved": (
+        matched(UNSAVED | {"agents": ["a", "b"]}) | ALWAYS, [2, 3]
     ),
     "policies of 8 and 4": (two_policies(8, 4), [3]),
     "policies of 4 and 8": (two_policies(4, 8), [1, 4]),

@@ -15,7 +15,7 @@ from srlhpc.comm.channel import Message
 from srlhpc.data.blocks import PolicyShapes, block_layout
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.policies.policy import Acted, Policy, State
-from srlhpc.roles.serving.policy_server import ServedPolicy
+from srlhpc.roles.serving.served_policy import ServedPolicy
 from srlhpc.roles.training.staging import Staging
 from tests.algorithms.collecting import context
 from tests.roles.counting_policy import CountingPolicy

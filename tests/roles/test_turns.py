@@ -23,7 +23,7 @@ from srlhpc.data.windows import WindowShape, window_layout
 from srlhpc.environment import ArraySpec, Kind
 from srlhpc.policies.policy import Acted, State
 from srlhpc.roles.acting.player import Player
-from srlhpc.roles.serving.policy_server import ServedPolicy
+from srlhpc.roles.serving.served_policy import ServedPolicy
 from srlhpc.roles.training.staging import Staging
 from srlhpc.specs.replay import UniformDraw
 from tests.algorithms.collecting import context

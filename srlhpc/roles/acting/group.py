@@ -12,6 +12,7 @@ from typing import Any
 
 from srlhpc.comm.acquisition import holding, in_order
 from srlhpc.environment import Environment, Step, zero_actions
+from srlhpc.roles.acting.matches import GroupMatches
 from srlhpc.roles.acting.record_check import RecordCheck
 from srlhpc.roles.acting.recorder import SeatRecorder
 from srlhpc.roles.acting.stack_check import StackCheck
@@ -29,15 +30,24 @@ class Group:
         environment: Environment,
         seats: Mapping[str, tuple[str, SeatRecorder]],
         seed: Callable[[int], int],
+        matches: GroupMatches | None = None,
     ) -> None:
-        """`seats` maps policy to (kind, recorder); `seed(start)` gives the seed of the start-th fresh start."""
+        """Makes the group.
+
+        Args:
+            number: of the group.
+            environment: what is played.
+            seats: name of a seat to (kind, recorder), in matches in the order of sides.
+            seed: gives the seed of the start-th fresh start.
+            matches: who plays each side; None: every policy plays as it is now.
+        """
         self.number = number
         self.environment = environment
         self.steps = 0
         self._recorders = [(kind, recorder) for kind, recorder in seats.values()]
         lengths = {policy: recorder.fragment_steps for policy, (_, recorder) in seats.items()}
         self._to_open = [(policy, seats[policy][1]) for policy in in_order(lengths)]
-        self._seed = seed
+        self._seed, self._matches = seed, matches
         self._check = StepCheck(environment.spaces, environment.num_environments)
         kinds = environment.spaces.kinds
         self._checks: list[RecordCheck | StackCheck] = [RecordCheck(kind) for kind in kinds if not kind.takes_turns]
@@ -67,11 +77,11 @@ class Group:
 
     def ask(self) -> bool:
         """Opens fragments where needed and asks for actions; false while a grant or a free slot is missing."""
-        if not self._open():
+        if not self._open() or (self._matches is not None and not self._matches.are_ready()):
             return False
         assert self._step is not None
-        for kind, recorder in self._recorders:
-            recorder.ask(self._step.kinds[kind])
+        for side, (kind, recorder) in enumerate(self._recorders):
+            recorder.ask(self._step.kinds[kind], None if self._matches is None else self._matches.players[side])
         self._waiting = True
         return True
 
@@ -91,7 +101,7 @@ class Group:
             return f"actions of {' and '.join(asked)}" if asked else ""
         missing = next(((policy, recorder) for policy, recorder in self._to_open if not recorder.is_ready), None)
         if missing is None:
-            return ""
+            return "" if self._matches is None else "a match"
         held = [policy for policy, recorder in self._to_open if recorder.holds]
         what = "a free slot" if missing[1].is_granted else "a grant"
         return f"{what} of {missing[0]}" + (f" while it holds {' and '.join(held)}" if held else "")
@@ -122,6 +132,8 @@ class Group:
         earned = {**step.kinds, **{kind: turns.follow(step.kinds[kind]) for kind, turns in self._turns.items()}}
         for kind, recorder in self._recorders:
             recorder.finish_record(earned[kind])
+        if self._matches is not None and step.episodes:
+            self._matches.ended(step.episodes)
         self.steps += 1
         self._waiting = False
         return step
@@ -129,6 +141,8 @@ class Group:
     def end(self) -> bool:
         """Drops open fragments and says LAST on every link; false while one of them has no room for it."""
         said = [recorder.end() for _, recorder in self._recorders]
+        if self._matches is not None:
+            said.append(self._matches.end())
         return all(said)
 
     @property
@@ -140,6 +154,8 @@ class Group:
         """The group's state; without `environment` if that cannot be saved: then `begin` follows, here and there."""
         recorders = {str(i): recorder.save_state() for i, (_, recorder) in enumerate(self._recorders)}
         state: dict[str, Any] = {"recorders": recorders, "waiting": self._waiting}
+        if self._matches is not None:
+            state["matches"] = self._matches.save_state()
         if (saved := self.environment.save_state()) is not None:
             state["environment"] = dict(saved)
             if self._turns:
@@ -150,6 +166,8 @@ class Group:
         for i, (_, recorder) in enumerate(self._recorders):
             recorder.load_state(state["recorders"][str(i)])
         self._waiting = bool(state.get("waiting", False))
+        if self._matches is not None:
+            self._matches.load_state(state["matches"])
         if "environment" not in state:
             return
         self._step = self.environment.load_state(state["environment"])

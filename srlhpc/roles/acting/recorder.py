@@ -17,6 +17,7 @@ from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.protocol import GrantHeader
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, NEW_STACKS, STATE, BlockHeader, ReplyHeader, RequestHeader
 from srlhpc.data.layout import prefixed
+from srlhpc.data.matches import PLAYERS
 from srlhpc.data.stacks import build_stacks, own_frames
 from srlhpc.environment import KindStep
 from srlhpc.specs.contracts import Holder, RecordField
@@ -39,6 +40,7 @@ class SeatChannels:
     """None: the policy is not trained on these agents."""
     grant_requests: Outbox | None = None
     grants: Inbox | None = None
+    """None: its fragments start without a grant, or with that of another seat of the policy in the group."""
 
 
 class SeatRecorder:
@@ -61,8 +63,13 @@ class SeatRecorder:
         chunks: int = 1,
         fields: Iterable[RecordField],
         recurrent: bool,
+        granted_with: SeatRecorder | None = None,
+        granted_blocks: int = 1,
     ) -> None:
+        """`granted_with` is the recorder whose grant is for this one's fragments, too, `granted_blocks` how many
+        fragments' blocks one's own is for."""
         self.channels = channels
+        self._granted_with, self._granted_blocks = granted_with, granted_blocks
         self._group = group
         self._agents = _places(agents, kind_agents)
         self._trained = _places(trained, len(agents))
@@ -142,6 +149,7 @@ class SeatRecorder:
                 return False
             message.header[GrantHeader.GROUP] = self._group
             message.header[GrantHeader.HOLDING] = held
+            message.header[GrantHeader.BLOCKS] = self._granted_blocks
             requests.send(message)
             self._asked = True
         grants.poll()
@@ -169,16 +177,23 @@ class SeatRecorder:
             view[...] = self._start_state[name][:, self._trained] if self._start_state else 0
         self._block, self._t = block, self._burn_in
 
-    def ask(self, step: KindStep) -> None:
-        """Writes the first half of the record and asks for its actions."""
+    @property
+    def needs_version(self) -> int:
+        """The least version whose actions the open fragment takes."""
+        return self._needs_version if self._granted_with is None else self._granted_with.needs_version
+
+    def ask(self, step: KindStep, players: Array | None = None) -> None:
+        """Writes the first half of the record and asks for its actions; `players`, in matches, are `[E]` int64."""
         self.see(step)
         request = self.channels.requests.acquire()
         assert request is not None, "one request is outstanding at most, so its slot is free"
         for name, value, places in self._in_request:
             request.fields[name][...] = value(step)[places]
+        if players is not None:
+            request.fields[PLAYERS][...] = players
         header = request.header
         header[RequestHeader.GROUP] = self._group
-        header[RequestHeader.NEEDS_VERSION] = self._needs_version
+        header[RequestHeader.NEEDS_VERSION] = self.needs_version
         header[RequestHeader.WANT_STATE] = self._trains and self._recurrent and self._t in self._state_records
         self.channels.requests.send(request)
 

@@ -43,6 +43,7 @@ class Checkpointing:
         shards: label of a replay rank to its receiver; a checkpoint waits for them, too.
         shard_parts: serial mode: what those would send, taken when the file is written; may fail as that may.
         versions: what writes the versions that trainers send between those; None: there are none.
+        others: further entries of the file, by name, taken when the last part is here.
         segments: the files of blocks that those parts name; None: nobody keeps them in order.
         roles_state: serial mode: the state of all roles, taken when the last part is here and the trainers hold.
         spared: file of the checkpoint that the run went on from, and updates of each policy there, if it holds replay
@@ -62,6 +63,7 @@ class Checkpointing:
         shards: Mapping[str, PartReceiver] | None = None,
         shard_parts: Callable[[], Mapping[str, Any]] | None = None,
         versions: VersionWriting | None = None,
+        others: Callable[[], Mapping[str, Any]] = dict,
         segments: SegmentFolder | None = None,
         roles_state: Callable[[], dict[str, Any]] | None,
         in_thread: bool,
@@ -70,6 +72,7 @@ class Checkpointing:
     ) -> None:
         self._spared, self._versions = spared, versions
         self._folder, self._receivers, self._meta, self._score = folder, parts, meta, score
+        self._others = others
         self._roles_state, self._in_thread, self._clock = roles_state, in_thread, clock
         self._shards, self._shard_parts, self._segments = shards or {}, shard_parts, segments
         self._everyone = {
@@ -146,7 +149,9 @@ class Checkpointing:
         if self._unwritten is not None and self._thread is None and self._clock() >= self._retry_at:
             self._start(*self._unwritten)
             busy = True
-        for sender, receiver in self._everyone.items():
+        # A version that waits is memory: the trainers' next parts come when there is room.
+        is_behind = self._versions is not None and self._versions.is_behind
+        for sender, receiver in () if is_behind else self._everyone.items():
             if (part := receiver.poll()) is not None:
                 self._take(sender, *part)
                 busy = True
@@ -182,6 +187,7 @@ class Checkpointing:
         tree: dict[str, Any] = {"meta": _with_arrays(meta), "policies": policies}
         if self._shards:
             tree[REPLAY] = {label: self._parts[REPLAY, label][1] for label in self._shards}
+        tree |= self._others()
         if self._roles_state is not None:
             tree["roles"] = self._roles_state()
         self._parts = {}
@@ -256,8 +262,13 @@ class Checkpointing:
     @property
     def problems(self) -> list[str]:
         """Why the newest checkpoint, and the newest version, are not where they should be."""
-        found = (self.problem, self._versions and self._versions.problem)
-        return [problem for problem in found if problem]
+        found = [] if self._versions is None else self._versions.problems
+        return [self.problem, *found] if self.problem else found
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything asked for, and every version that came, is written or given up."""
+        return self.is_idle and (self._versions is None or self._versions.is_idle)
 
     def close(self) -> None:
         """Waits for a file that is being written."""

@@ -64,6 +64,8 @@ class Coordinator(Role):
         timing: of all roles.
         warnings: what went wrong before, and stays worth knowing.
         may_relieve: whether trainers may wait for each other's groups (see roles/stillness.py).
+        matches: what the status says of matches; None: there are none.
+        lost: told of every rank that is dead; None: nobody is.
         clock: monotonic seconds.
     """
 
@@ -86,6 +88,8 @@ class Coordinator(Role):
         timing: LiveTiming,
         warnings: Sequence[str] = (),
         may_relieve: bool = False,
+        matches: Callable[[], Mapping[str, Any]] | None = None,
+        lost: Callable[[int], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stop, self._files, self._run_files = stop, files, run_files
@@ -97,7 +101,8 @@ class Coordinator(Role):
         now = clock()
         self._polled_at = self._looked_at = now
         self._journal = Journal(liveness, progress, checkpointing, now)
-        self._status = StatusWriter(attempt, run_files, liveness, progress, checkpointing, timing)
+        self._status = StatusWriter(attempt, run_files, liveness, progress, checkpointing, timing, matches)
+        self._lost = lost
         self._status.warnings.extend(warnings)
         self._outcome: StepOutcome | None = None
         self._ending = Ending(liveness, checkpointing, last_checkpoint_seconds)
@@ -268,6 +273,8 @@ class Coordinator(Role):
             self._fail(f"no {record.role} is left; the last was {text}", failure.kind)
         self._commands[record.rank].abandon()
         self._reports.forget(record.address)
+        if self._lost is not None:
+            self._lost(record.rank)
 
     def _is_last(self, lost: RankRecord) -> bool:
         return all(record.dead for record in self._liveness.records if record.role == lost.role)

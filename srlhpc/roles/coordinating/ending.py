@@ -34,10 +34,10 @@ class Ending:
 
     @property
     def may_exit(self) -> bool:
-        """Whether ranks that are done may leave: all are, and the last checkpoint is written or given up."""
+        """Whether ranks that are done may leave: all are, and what they sent to be kept is written or given up."""
         return (
             self.has_begun
-            and self._checkpointing.is_idle
+            and self._checkpointing.is_settled
             and all(record.done or record.dead for record in self._liveness.records)
         )
 

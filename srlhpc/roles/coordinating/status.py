@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from srlhpc.roles.coordinating.checkpointing import Checkpointing
 from srlhpc.roles.coordinating.live_timing import LiveTiming
@@ -21,6 +23,7 @@ class StatusWriter:
     Args:
         attempt: number of this attempt.
         timing: of all roles.
+        matches: what is said of matches; None: there are none.
     """
 
     def __init__(
@@ -31,8 +34,10 @@ class StatusWriter:
         progress: Progress,
         checkpointing: Checkpointing,
         timing: LiveTiming,
+        matches: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         self._attempt, self._run_files, self._timing = attempt, run_files, timing
+        self._matches = matches
         self._liveness, self._progress, self._checkpointing = liveness, progress, checkpointing
         self.warnings: list[str] = []
         """What went wrong in this attempt and stays worth knowing."""
@@ -76,6 +81,7 @@ class StatusWriter:
             **summary,
             "policy_lag": self._progress.lags(),
             **timing,
+            **({} if self._matches is None else {"matches": self._matches()}),
             "ranks_planned": self._liveness.planned,
             "ranks_alive": self._liveness.alive,
             "last_checkpoint": last.name if last else None,

@@ -45,8 +45,8 @@ class LagLimiter(GrantDesk):
             uses_left: updates that are still made of them.
         """
         busy = self.grant_hurried(version)
-        while self.asking and self._slots(begun, uses_left) >= self._worth:
-            busy |= self.grant_first(version)
+        while self.asking and self.grant_fitting(version, self._slots(begun, uses_left)):
+            busy = True
         return busy
 
     def _slots(self, begun: int, uses_left: int) -> int:

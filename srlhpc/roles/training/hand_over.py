@@ -50,8 +50,8 @@ class HandOver:
         """Whether the trainer asks for a checkpoint."""
         self.seconds = 0.0
         """Time that parts took."""
-        # A run that goes on has the version of where it stands already.
-        self.owes_version = self.is_first and counters.updates == 0 and is_version(0)
+        # Also where a run goes on: the version of where it stands may not have been written, or is another run's.
+        self.owes_version = self.is_first and is_version(counters.updates)
         """Whether a version is to leave before the parameters change again."""
 
     @property

@@ -99,6 +99,7 @@ class Replaying:
         assert message is not None
         message.header[GrantHeader.GROUP] = actor
         message.header[GrantHeader.HOLDING] = held
+        message.header[GrantHeader.BLOCKS] = 1
         self.asking[actor].send(message)
         self.poll()
 

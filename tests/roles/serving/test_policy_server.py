@@ -15,12 +15,16 @@ from srlhpc.comm.channel import Inbox, Link, Outbox, Stream
 from srlhpc.comm.inproc import InProcessTransport
 from srlhpc.comm.parameters import LocalSubscription, ParameterSource
 from srlhpc.data.blocks import PolicyShapes, ReplyHeader, RequestHeader, reply_layout, request_layout
+from srlhpc.data.matches import LIVE
 from srlhpc.environment import ArraySpec
 from srlhpc.policies import mlp
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy
 from srlhpc.roles.serving.device_rows import DeviceRows, QueuedDeviceRows
-from srlhpc.roles.serving.policy_server import PolicyServer, ServedPolicy
+from srlhpc.roles.serving.policy_server import PolicyServer
+from srlhpc.roles.serving.served_policy import ServedPolicy
+from srlhpc.roles.serving.version_shelf import VersionShelf
 from srlhpc.specs.policy import NormalizeSpec
+from tests.launch.fake_runs import wait_for
 from tests.roles.counting_policy import KIND, CountingPolicy
 from tests.roles.queues import CountingStream
 
@@ -48,12 +52,14 @@ class Served:
         network: Network | None = None,
         device: str = "cpu",
         explore: Callable[[int], dict[str, NDArray[np.float32]]] | None = None,
+        shelf: Callable[[Policy], VersionShelf] | None = None,
     ) -> None:
         transport = InProcessTransport()
         asks = [Link(Stream.REQUESTS, group, SERVER) for group in range(GROUPS)]
         answers = [Link(Stream.REPLIES, SERVER, group) for group in range(GROUPS)]
         shapes = SHAPES if network is None else network.shapes
-        request, reply = request_layout(shapes, E, A), reply_layout(shapes, E, A)
+        request = request_layout(shapes, E, A, has_players=shelf is not None)
+        reply = reply_layout(shapes, E, A)
         self.requests: list[Outbox] = [transport.outbox(link, request, slots=1) for link in asks]
         self.replies: list[Inbox] = [transport.inbox([link], reply) for link in answers]
         self.policy = CountingPolicy()
@@ -70,6 +76,7 @@ class Served:
             generator=torch.Generator(device).manual_seed(seed),
             explore=explore,
             way=way,
+            shelf=None if shelf is None else shelf(self.policy),
         )
         self.server = PolicyServer("policy_server-0", {"default": self.served})
 
@@ -77,13 +84,22 @@ class Served:
         self.source.publish(version, _filled(version), steps=steps)
 
     def ask(
-        self, group: int, *, first: bool | NDArray[np.bool_] = False, obs: float = 0, alive: Any = True, **header: int
+        self,
+        group: int,
+        *,
+        first: bool | NDArray[np.bool_] = False,
+        obs: float = 0,
+        alive: Any = True,
+        players: Any = None,
+        **header: int,
     ) -> None:
         message = self.requests[group].acquire()
         assert message is not None
         message.fields["first"][...] = first
         message.fields["obs.obs"][...] = obs
         message.fields["alive"][...] = alive
+        if players is not None:
+            message.fields["players"][...] = players
         message.header[RequestHeader.GROUP] = group
         message.header[RequestHeader.NEEDS_VERSION] = header.get("needs_version", 0)
         message.header[RequestHeader.WANT_STATE] = header.get("want_state", 0)
@@ -375,3 +391,72 @@ def test_server_on_a_gpu_answers_as_on_a_cpu() -> None:
             np.testing.assert_array_equal(one["actions"], other["actions"])
             for name in ("log_probs", "out.value", "state.h", "state.c"):
                 np.testing.assert_allclose(one[name], other[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+# --- matches -------------------------------------------------------------------------------------------------------
+
+
+def with_versions(*, in_thread: bool = False) -> Served:
+    """A server whose versions have their number as their weight."""
+
+    def read(updates: int) -> dict[str, Any]:
+        return {"weight": np.full(1, updates, np.float32)}
+
+    def load(network: Policy, arrays: Any, updates: int) -> None:  # noqa: ARG001
+        network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+
+    return Served(shelf=lambda policy: VersionShelf(policy, read, load, resident=1, in_thread=in_thread))
+
+
+def whole_values(reply: dict[str, Any]) -> list[list[float]]:
+    """Values without the noise below a half, `[E, A]`."""
+    values: list[list[float]] = np.floor(reply["out.value"]).tolist()
+    return values
+
+
+def test_each_environment_is_played_by_its_version_or_by_what_is_live() -> None:
+    served = with_versions()
+    served.publish(1)
+    served.ask(0, players=[LIVE, 30])
+    served.ask(1, players=[40, 30])
+    served.ask(2, players=[LIVE, LIVE])
+    served.server.poll()
+    replies = [must(served.answer(group)) for group in range(GROUPS)]
+    assert [whole_values(reply) for reply in replies] == [
+        [[1.0, 1.0], [30.0, 30.0]], [[40.0, 40.0], [30.0, 30.0]], [[1.0, 1.0], [1.0, 1.0]],
+    ]  # fmt: skip
+    assert [reply["version"] for reply in replies] == [1, 1, 1]
+
+
+def test_memory_follows_the_row_whoever_plays_it() -> None:
+    served = with_versions()
+    served.publish(1)
+    for players in ([LIVE, 30], [40, 30]):
+        served.ask(0, players=players, want_state=1)
+        served.server.poll()
+        reply = must(served.answer(0))
+    assert reply["state.h"][:, :, 0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    served.ask(0, players=[LIVE, LIVE], first=np.array([[True, True], [False, False]]), want_state=1)
+    served.server.poll()
+    assert must(served.answer(0))["state.h"][:, :, 0].tolist() == [[1.0, 1.0], [3.0, 3.0]]
+
+
+def test_rows_of_agents_that_are_not_in_the_game_are_left_out_of_a_version_too() -> None:
+    served = with_versions()
+    served.publish(1)
+    served.ask(0, players=[LIVE, 30], alive=np.array([[True, False], [False, True]]))
+    served.server.poll()
+    assert whole_values(must(served.answer(0))) == [[1.0, 0.0], [0.0, 30.0]]
+
+
+def test_request_waits_until_its_version_is_read() -> None:
+    served = with_versions(in_thread=True)
+    served.publish(1)
+    served.ask(0, players=[LIVE, 30])
+    served.ask(1, players=[LIVE, LIVE])
+    served.server.poll()
+    assert served.answer(0) is None
+    assert must(served.answer(1))
+    assert served.server.waits_for() == "default waits for version 30 to be read (waiting: 1 request)"
+    wait_for(served.server.poll)
+    assert whole_values(must(served.answer(0))) == [[1.0, 1.0], [30.0, 30.0]]

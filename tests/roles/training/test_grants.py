@@ -33,12 +33,13 @@ class Groups:
         )
         self._first_version = version
 
-    def ask(self, *groups: int, held: Holding = Holding.NOTHING) -> None:
+    def ask(self, *groups: int, held: Holding = Holding.NOTHING, blocks: int = 1) -> None:
         for group in groups:
             message = self._asking[group].acquire()
             assert message is not None
             message.header[GrantHeader.GROUP] = group
             message.header[GrantHeader.HOLDING] = held
+            message.header[GrantHeader.BLOCKS] = blocks
             self._asking[group].send(message)
             self.lag_limiter.listen()
 

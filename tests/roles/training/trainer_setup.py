@@ -209,6 +209,7 @@ class Training:
     def ask(self, actor: int) -> None:
         message = self.asking[actor].acquire()
         assert message is not None
+        message.header[GrantHeader.BLOCKS] = 1
         self.asking[actor].send(message)
 
     def granted(self, actor: int) -> int | None:

@@ -1,0 +1,1 @@
+"""Rules that choose past opponents, a module each: `Settings`, and `chances(settings, win_rates)`."""

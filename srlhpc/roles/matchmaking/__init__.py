@@ -1,0 +1,1 @@
+"""The matchmaker: who plays whom, and what came of it."""

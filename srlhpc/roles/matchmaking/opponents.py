@@ -1,0 +1,170 @@
+"""Which versions of the past may be met, how often each is, and what came of it. Free of torch.
+
+    version written --> may be met --(newer ones: its policy keeps no more)--> no longer drawn
+
+Versions that are met at the same time by the groups of one policy server are few (a *hand*), since each is a network
+there: its places are drawn by the rule, one is drawn anew with every lot, and a match takes any place of the hand, so
+in the end all are met as often as the rule says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srlhpc.league.past_results import PastResults
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MatchSide:
+    """A side of the game."""
+
+    name: str
+    """For people."""
+    policy: str
+    has_versions: bool
+    """Whether its policy is trained; else its side is always played by the policy as it is."""
+
+
+_Hand = tuple[int, int, int]
+"""Address of a policy server, the side that learns, and the side that versions play."""
+
+
+class Opponents:
+    """Versions by policy, drawn by a rule.
+
+    Args:
+        sides: in the order of seats.
+        chances: win rates `[N]` against N versions, oldest first, to how often each shall be met.
+        decay: what a game counts in win rates after one more against the same version.
+        resident: places of a hand.
+        kept: updates of all versions of a policy to those that are kept.
+        seed: of what is drawn.
+    """
+
+    def __init__(
+        self,
+        sides: Sequence[MatchSide],
+        *,
+        chances: Callable[[FloatArray], FloatArray],
+        decay: float,
+        resident: int,
+        kept: Callable[[Collection[int]], Collection[int]],
+        seed: int,
+    ) -> None:
+        self._sides, self._chances, self._decay = sides, chances, decay
+        self._resident, self._kept = resident, kept
+        self._generator = np.random.default_rng(seed)
+        self._pools: dict[str, list[int]] = {side.policy: [] for side in sides}
+        """Policy to the updates of the versions that may be met, fewest first."""
+        self._hands: dict[_Hand, deque[int]] = {}
+        self._results: dict[tuple[int, int], PastResults] = {}
+        """Side that learns and side that versions play, to what came of it."""
+
+    # --- versions ------------------------------------------------------------------------------------------------
+
+    def begin(self, policy: str, versions: Collection[int]) -> None:
+        """These versions are there at the start."""
+        self._pools[policy] = sorted(versions)
+
+    def coming(self, policy: str, updates: int) -> None:
+        """A version is about to be written; what is not kept beside it is drawn no more."""
+        kept = {*self._kept({*self._pools[policy], updates})}
+        gone = [version for version in self._pools[policy] if version not in kept]
+        self._pools[policy] = [version for version in self._pools[policy] if version in kept]
+        for key, hand in self._hands.items():
+            if self._sides[key[2]].policy == policy:
+                self._hands[key] = deque(version for version in hand if version in kept)
+        for (_, side), results in self._results.items():
+            if self._sides[side].policy == policy:
+                results.forget(gone)
+
+    def written(self, policy: str, updates: int) -> None:
+        """A version may be met from now on."""
+        if updates not in self._pools[policy]:
+            self._pools[policy] = sorted([*self._pools[policy], updates])
+
+    # --- drawing -------------------------------------------------------------------------------------------------
+
+    def past_sides(self, learner: int | None) -> list[int]:
+        """Sides that versions play where this side learns; None: all learn, so there are none."""
+        if learner is None:
+            return []
+        return [place for place, side in enumerate(self._sides) if place != learner and side.has_versions]
+
+    def are_there(self, learner: int | None) -> bool:
+        """Whether there is a version for each of those sides."""
+        return all(self._pools[self._sides[side].policy] for side in self.past_sides(learner))
+
+    def draw(self, learner: int, side: int, server: int, matches: int) -> IntArray:
+        """Who plays a side in so many matches that one server acts for: updates `[matches]`."""
+        hand = self._renewed((server, learner, side))
+        return self._generator.choice(np.array(hand, np.int64), matches)
+
+    def _renewed(self, key: _Hand) -> deque[int]:
+        """The hand with one place drawn anew, and those that are empty."""
+        _, learner, side = key
+        hand = self._hands.setdefault(key, deque())
+        pool = self._pools[self._sides[side].policy]
+        if len(hand) == self._resident:
+            hand.popleft()
+        chances = self._chances(self.between(learner, side).scores.win_rates(pool))
+        hand.extend(self._generator.choice(pool, self._resident - len(hand), p=chances).tolist())
+        return hand
+
+    # --- results -------------------------------------------------------------------------------------------------
+
+    def between(self, learner: int, side: int) -> PastResults:
+        """What one side did, while it learnt, against the versions of another."""
+        return self._results.setdefault((learner, side), PastResults(self._decay))
+
+    def summary(self) -> list[dict[str, Any]]:
+        """What `status` says of each pair of sides."""
+        return [
+            {
+                "learner": self._sides[learner].name,
+                "opponent": self._sides[side].name,
+                "games": results.games,
+                "win_rate": results.win_rate,
+                "versions": len(self._pools[self._sides[side].policy]),
+            }
+            for (learner, side), results in sorted(self._results.items())
+        ]
+
+    # --- states --------------------------------------------------------------------------------------------------
+
+    def results_state(self) -> dict[str, Any]:
+        """Results, and the generator."""
+        results = {f"{learner}-{side}": found.save_state() for (learner, side), found in self._results.items()}
+        return {"results": results, "generator": json.dumps(self._generator.bit_generator.state)}
+
+    def load_results(self, state: Mapping[str, Any]) -> None:
+        """Takes back what `results_state` gave, also of a run with more sides."""
+        for name, saved in state.get("results", {}).items():
+            learner, side = map(int, name.split("-"))
+            if max(learner, side) < len(self._sides):
+                self.between(learner, side).load_state(saved)
+        self._generator.bit_generator.state = json.loads(state["generator"])
+
+    def save_state(self) -> dict[str, Any]:
+        """The same with versions and hands."""
+        return self.results_state() | {
+            "hands": {"-".join(map(str, key)): np.array(hand, np.int64) for key, hand in self._hands.items()},
+            "pools": {policy: np.array(pool, np.int64) for policy, pool in self._pools.items()},
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.load_results(state)
+        for name, hand in state.get("hands", {}).items():
+            server, learner, side = map(int, name.split("-"))
+            self._hands[server, learner, side] = deque(hand.tolist())
+        self._pools |= {policy: pool.tolist() for policy, pool in state["pools"].items()}

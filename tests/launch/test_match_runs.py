@@ -1,0 +1,94 @@
+"""Whole runs whose sides meet the past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.ranks.serial import run_serial
+from srlhpc.runs.matches import match_lines
+from srlhpc.runs.state import run_state
+from srlhpc.runs.versions import version_files
+from tests.launch.fake_runs import wait_for
+from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
+from tests.launch.test_mpi_runs import LIMIT_SECONDS, ranks
+
+
+def job(stop: dict[str, Any], *, past: float = 0.5, kind: str = "server", **changes: Any) -> dict[str, Any]:
+    made = settings(
+        {"factory": "rock_paper_scissors"},
+        stop=stop,
+        checkpoint={"every_seconds": None, "every_updates": 10},
+        actors={"ranks": 2, "ring": 2, "environments": 4, "inference": {"kind": kind}},
+    )
+    return made | {
+        "agents": [{"match": "agent_0"}, {"match": "agent_1"}],
+        "versions": {"every_updates": 3, "keep": 4},
+        "matches": {
+            "rule": {"kind": "fictitious"}, "shares": {"self_play": 1 - past, "past": past}, "resident": 2, "lot": 16,
+        },
+    } | changes  # fmt: skip
+
+
+def test_serial_run_meets_its_past_and_says_how_it_did(tmp_path: Path) -> None:
+    what = job({"updates": 20})
+    paths = make_run(tmp_path, what)
+    run_serial(paths, make_attempt(paths, what)[0])
+    state = run_state(paths)
+    games = [found["games"] for found in state["matches"]["past"]]
+    # Half of the groups play themselves.
+    assert abs(sum(games) - state["matches"]["self_play"]) <= 4 * 16
+    assert min(games) >= 50
+    first, second, last = match_lines(state)
+    assert first.startswith("  default as 'agent_0' against 4 versions of default as 'agent_1': won ")
+    assert second.startswith("  default as 'agent_1' against ")
+    assert "matchmaker: " in last
+    tables = tree_of(paths, 20)["matches"]["results"]
+    assert {name: int(np.sum(tables[name]["counts"])) for name in tables} == {
+        "0-1": games[0], "1-0": games[1],
+    }  # fmt: skip
+
+
+def test_checkpoint_of_one_run_goes_on_with_its_results(tmp_path: Path) -> None:
+    what = job({"updates": 10})
+    paths = make_run(tmp_path, what)
+    run_serial(paths, make_attempt(paths, what)[0])
+    before = run_state(paths)["matches"]
+    run_serial(paths, make_attempt(paths, job({"updates": 20}), checkpoint(paths, 10))[0])
+    after = run_state(paths)["matches"]
+    assert after["self_play"] > before["self_play"]
+    assert sum(found["games"] for found in after["past"]) > sum(found["games"] for found in before["past"]) > 0
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("kind", ["server", "inline"])
+def test_sides_meet_the_past_and_go_on_without_a_killed_actor(kind: str, tmp_path: Path) -> None:
+    what = job({"updates": 100_000}, past=1.0, kind=kind)
+    what["actors"]["ranks"] = 3
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait_for_updates(10)
+        run.kill("actor-1")
+        wait_for(lambda: any("actor-1" in warning for warning in run.status["warnings"]), LIMIT_SECONDS)
+        run.wait_for_updates(run.status["updates"] + 20)
+        run.stop()
+        status = run.status
+        assert status["matches"]["self_play"] == 0
+        assert all(found["games"] > 0 for found in status["matches"]["past"])
+        files = version_files(run.paths)["default"]
+        assert [updates_of(file) % 3 for file in files[-4:]] == [0] * 4
+        # What the past plays is not recorded: one side of two learns.
+        assert status["roles"]["trainer"]["steps_trained"] == status["steps"]
+
+
+@pytest.mark.mpi
+def test_two_trainers_learn_from_both_sides_at_a_lag_of_0(tmp_path: Path) -> None:
+    what = job({"updates": 12}, trainers={"ranks": 2})
+    what["policies"]["default"]["max_policy_lag"] = 0
+    what["actors"]["ranks"] = 4
+    with ranks(make_run(tmp_path, what), what) as run:
+        run.wait()
+        assert outcome(run.attempt)["reason"] == "updates", run.logs()
