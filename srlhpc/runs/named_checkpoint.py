@@ -12,7 +12,7 @@ from srlhpc.errors import UserError
 from srlhpc.runs.checkpoints import all_checkpoints, checkpoint_folder, checkpoint_named, run_around
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.search import find_run
-from srlhpc.runs.versions import tags_of, version_files
+from srlhpc.runs.versions import updates_named, version_files
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,13 @@ def find_checkpoint(root: Path, wanted: str) -> NamedCheckpoint:
 
 
 def _after(run: RunPaths, wanted: str) -> NamedCheckpoint:
-    """What a run wrote after so many updates, or under that tag: a checkpoint, or versions of all that it trained."""
+    """What a run wrote after so many updates of each policy, or under that tag: a checkpoint, or versions of all.
+
+    A checkpoint is named by the updates of the run's first policy, so it counts only where others have made as many.
+    """
     from srlhpc.data.checkpoint import read_checkpoint
 
-    updates = int(wanted) if wanted.isdecimal() else tags_of(run).get(wanted)
+    updates = updates_named(run, wanted)
     if updates is None:
         raise UserError(
             f"'{run.name}@{wanted}': behind the @ stands a number of updates, as in {run.name}@100, or a tag of the "
@@ -76,7 +79,9 @@ def _after(run: RunPaths, wanted: str) -> NamedCheckpoint:
         )
     file = checkpoint_named(run, name_of(updates))
     if file.exists():
-        return NamedCheckpoint(file, read_checkpoint(file), run)
+        tree = read_checkpoint(file)
+        if all(int(part["counters"]["updates"]) == updates for part in tree.get("policies", {}).values()):
+            return NamedCheckpoint(file, tree, run)
     versions = version_files(run)
     found = [file for files in versions.values() for file in files if updates_of(file) == updates]
     if found and len(found) == len(versions):
@@ -85,6 +90,11 @@ def _after(run: RunPaths, wanted: str) -> NamedCheckpoint:
         return NamedCheckpoint(found[0], {**trees[0], "policies": policies}, run)
     known = [path.name for path in all_checkpoints(run)]
     known += [f"{len(files)} versions of {policy}" for policy, files in versions.items()]
+    if file.exists():
+        raise UserError(
+            f"'{run.name}@{wanted}': {file.name} counts updates of the run's first policy, and others had made more or "
+            f"fewer, while there are no versions after {updates}; name the file itself: {file}"
+        )
     raise UserError(
         f"run {run.name} has no checkpoint {file.name}, nor such versions; it has: {', '.join(known) or 'none'}; "
         f"srlhpc checkpoint list {run.typed} lists them"

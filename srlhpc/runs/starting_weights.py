@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from srlhpc.data.atomic import read_json
+from srlhpc.data.checkpoint_names import name_of
 from srlhpc.environment import Kind, Spaces
 from srlhpc.errors import UserError, did_you_mean
 from srlhpc.plan.plan import Plan
 from srlhpc.runs.checkpoint_fit import kind_differences, network_differences
-from srlhpc.runs.checkpoints import checkpoint_folder, run_around
+from srlhpc.runs.checkpoints import checkpoint_folder, checkpoint_named, run_around
 from srlhpc.runs.creation import is_run
 from srlhpc.runs.paths import RunPaths
-from srlhpc.runs.versions import version_files, version_named
+from srlhpc.runs.versions import updates_named, version_files, version_named
 from srlhpc.specs.load import load_text
 from srlhpc.specs.policy import PolicySpec
 
@@ -62,7 +63,7 @@ def copy_weights(plan: Plan, paths: RunPaths) -> None:
         meta: dict[str, str | int] = {
             "file": str(source.file),
             "policy": source.policy,
-            "updates": int(source.tree["meta"]["updates"]),
+            "updates": int(source.tree["policies"][source.policy]["counters"]["updates"]),
         }
         write_checkpoint(paths.weights_of(name), {"meta": meta, "parameters": source.parameters})
 
@@ -140,7 +141,21 @@ def _version(where: str, given: Path, name: str) -> Path:
     try:
         return version_named(paths, policy, version)
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+        checkpoint = _checkpoint_after(paths, policy, version)
+        if checkpoint is None:
+            raise UserError(f"{where}: {error}") from None
+        return checkpoint
+
+
+def _checkpoint_after(paths: RunPaths, policy: str, version: str) -> Path | None:
+    """A checkpoint of the run in which a policy has made so many updates; None if there is none."""
+    from srlhpc.data.checkpoint import read_checkpoint
+
+    updates = updates_named(paths, version)
+    if updates is None or not (file := checkpoint_named(paths, name_of(updates))).exists():
+        return None
+    part = read_checkpoint(file).get("policies", {}).get(policy)
+    return file if part is not None and int(part["counters"]["updates"]) == updates else None
 
 
 def _differences(source: Source, name: str, spec: PolicySpec, plan: Plan) -> Iterator[str]:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from srlhpc.data.checkpoint_names import checkpoint_files, updates_of
 from srlhpc.data.full_disk import size_text
 from srlhpc.errors import UserError, counted, did_you_mean
@@ -43,25 +45,30 @@ def version_named(paths: RunPaths, policy: str, name: str) -> Path:
         UserError: there is none.
     """
     files = {updates_of(file): file for file in version_files(paths).get(policy, [])}
-    tags = tags_of(paths)
-    updates = int(name) if name.isdecimal() else tags.get(name)
+    updates = updates_named(paths, name)
     if updates in files:
         return files[updates]
-    known = [*tags, *map(str, files)]
+    tags = tags_of(paths)
+    known = [*(tag for tag, at in tags.items() if at in files), *map(str, files)]
     if not files:
-        what = f"run {paths.name} has no versions of policy {policy}; it keeps some if its spec sets versions"
+        what = f"run {paths.name} has no version of policy {policy} yet; it keeps some if its spec sets versions"
     elif updates is None:
         what = f"run {paths.name} has no version '{name}'{did_you_mean(name, known)}"
     else:
         what = f"run {paths.name} has no version of policy {policy} after {counted(updates, 'update')}"
+        what += f", when '{name}' is due" if name in tags else ""
     raise UserError(what + (f"; it has: {', '.join(known)}" if files else ""))
 
 
-def tags_of(paths: RunPaths) -> dict[str, int]:
-    """Tag to updates, as the run's spec has them."""
-    from srlhpc.specs.load import load_experiment
+def updates_named(paths: RunPaths, name: str) -> int | None:
+    """The updates that a number or a tag of the run's spec means; None: there is no such tag."""
+    return int(name) if name.isdecimal() else tags_of(paths).get(name)
 
-    return dict(load_experiment(paths.spec).versions.tags)
+
+def tags_of(paths: RunPaths) -> dict[str, int]:
+    """Tag to updates, as the run's spec has them; the modules that it names need not be there."""
+    written = yaml.safe_load(paths.spec.read_text()) or {}
+    return dict((written.get("versions") or {}).get("tags") or {})
 
 
 def versions_entry(paths: RunPaths) -> dict[str, dict[str, int]]:

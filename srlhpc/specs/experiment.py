@@ -120,3 +120,14 @@ class ExperimentSpec(Spec):
                 hint = did_you_mean(entry.policy, list(self.policies))
                 raise refusal(f"'{entry.policy}' is not in policies{hint}", *("agents", index, "policy"))
         return self
+
+    @model_validator(mode="after")
+    def _check_tags(self) -> Self:
+        for name, updates in self.versions.tags.items():
+            if self.stop.updates is not None and updates > self.stop.updates:
+                raise refusal(
+                    f"is {updates}, and the run ends after stop.updates {self.stop.updates}; lower it, or raise "
+                    "stop.updates",
+                    *("versions", "tags", name),
+                )
+        return self

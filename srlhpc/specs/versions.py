@@ -33,7 +33,7 @@ class VersionsSpec(Spec):
     @classmethod
     def _check_names(cls, tags: dict[str, int]) -> dict[str, int]:
         for name in tags:
-            if not re.fullmatch(r"[A-Za-z_-][A-Za-z0-9_-]*", name):
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
                 raise refusal("a tag begins with a letter and may only have letters, digits, '_' and '-'", name)
         return tags
 

@@ -14,7 +14,7 @@ from srlhpc.runs.matches import match_lines
 from srlhpc.runs.state import run_state
 from srlhpc.runs.versions import version_files
 from tests.launch.fake_runs import wait_for
-from tests.launch.making_runs import checkpoint, make_attempt, make_run, outcome, settings, tree_of
+from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
 from tests.launch.test_mpi_runs import LIMIT_SECONDS, ranks
 
 
@@ -58,7 +58,9 @@ def test_checkpoint_of_one_run_goes_on_with_its_results(tmp_path: Path) -> None:
     paths = make_run(tmp_path, what)
     run_serial(paths, make_attempt(paths, what)[0])
     before = run_state(paths)["matches"]
-    run_serial(paths, make_attempt(paths, job({"updates": 20}), checkpoint(paths, 10))[0])
+    what = job({"updates": 20})
+    change_job(paths, what)
+    run_serial(paths, make_attempt(paths, what, checkpoint(paths, 10))[0])
     after = run_state(paths)["matches"]
     assert after["self_play"] > before["self_play"]
     assert sum(found["games"] for found in after["past"]) > sum(found["games"] for found in before["past"]) > 0

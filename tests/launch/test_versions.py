@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from pydantic import ValidationError
 
 from srlhpc.cli.checkpoint import command
 from srlhpc.data.checkpoint import read_checkpoint
@@ -18,7 +19,9 @@ from srlhpc.runs.named_checkpoint import find_checkpoint
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.starting_weights import find_source
 from srlhpc.runs.state import run_state
-from srlhpc.runs.versions import version_files, version_lines, version_named
+from srlhpc.runs.versions import version_files, version_folder, version_lines, version_named
+from srlhpc.specs.experiment import ExperimentSpec
+from srlhpc.specs.load import load_experiment
 from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
 from tests.launch.test_mpi_runs import ranks
 
@@ -65,7 +68,7 @@ def test_run_without_versions_has_no_folder_of_them(tmp_path: Path) -> None:
     paths = trained(tmp_path, job(1, {}))
     assert not paths.versions.exists()
     with pytest.raises(
-        UserError, match=r"^run run has no versions of policy default; it keeps some if its spec sets ver"
+        UserError, match=r"^run run has no version of policy default yet; it keeps some if its spec sets ver"
     ):
         version_named(paths, "default", "1")
 
@@ -98,15 +101,64 @@ def test_policy_begins_with_a_version_of_another_run(given: str, tmp_path: Path)
     [
         ("run@3", "run run has no version of policy default after 3 updates; it has: tagged, 0, 2, 4"),
         ("run@taged", "run run has no version 'taged'; did you mean 'tagged'?; it has: tagged, 0, 2, 4"),
+        (
+            "run@late",
+            "run run has no version of policy default after 3 updates, when 'late' is due; it has: tagged, 0, 2, 4",
+        ),
         ("other@2", "other@2; name a checkpoint file, the folder of a run, or a version: RUN@UPDATES"),
     ],
 )
 def test_version_that_is_not_there_is_refused_with_those_that_are(given: str, message: str, tmp_path: Path) -> None:
-    trained(tmp_path, job(4, {"every_updates": 2, "tags": {"tagged": 2}}))
+    paths = trained(tmp_path, job(4, {"every_updates": 2, "tags": {"tagged": 2, "late": 3}}))
+    version_named(paths, "default", "3").unlink()
     with pytest.raises(UserError) as refused:
         find_source("policies.default.weights_from", str(tmp_path / given), "default")
     assert str(refused.value).startswith("policies.default.weights_from: ")
     assert str(refused.value).endswith(message)
+
+
+def test_policy_begins_with_a_checkpoint_after_so_many_updates_where_there_is_no_version(tmp_path: Path) -> None:
+    paths = trained(tmp_path, job(4, {"every_updates": 3}))
+    assert find_source("where", f"{paths.folder}@4", "default").file == checkpoint(paths, 4)
+
+
+def test_versions_are_found_where_the_modules_of_their_run_are_gone(tmp_path: Path) -> None:
+    paths = trained(tmp_path, job(4, {"every_updates": 2, "tags": {"tagged": 2}}))
+    paths.spec.write_text(paths.spec.read_text().replace("factory: catch", "factory: no.longer.there"))
+    assert version_named(paths, "default", "tagged") == version_named(paths, "default", "2")
+
+
+def test_version_that_was_lost_is_written_again_where_the_run_goes_on(tmp_path: Path) -> None:
+    what = job(8, {"every_updates": 4, "keep": None})
+    paths = trained(tmp_path, what)
+    lost = version_named(paths, "default", "4")
+    lost.unlink()
+    run_serial(paths, make_attempt(paths, what, checkpoint(paths, 4))[0])
+    assert kept(paths) == [0, 4, 8]
+
+
+def test_version_with_a_tag_stays_until_the_run_comes_so_far_again(tmp_path: Path) -> None:
+    versions = {"every_updates": 4, "tags": {"later": 7}}
+    what = job(8, versions)
+    paths = trained(tmp_path, what)
+    tagged = version_named(paths, "default", "later")
+    folder = version_folder(paths, "default", load_experiment(paths.spec).versions)
+    folder.remove_later(4)
+    assert kept(paths) == [0, 4, 7]
+    assert tagged.exists()
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        ({"tags": {"_x": 1}}, "a tag begins with a letter"),
+        ({"tags": {"-1": 1}}, "a tag begins with a letter"),
+        ({"tags": {"end": 9}}, "is 9, and the run ends after stop.updates 8; lower it, or raise stop.updates"),
+    ],
+)
+def test_tag_that_never_comes_is_refused(versions: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ExperimentSpec.model_validate(job(8, versions))
 
 
 def test_versions_are_listed_with_the_checkpoints(tmp_path: Path) -> None:

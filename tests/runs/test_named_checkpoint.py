@@ -21,14 +21,17 @@ def run(tmp_path: Path) -> RunPaths:
     paths.checkpoints.mkdir(exist_ok=True)
     for updates in (5, 12):
         write_checkpoint(checkpoint(paths, updates), {"meta": {"updates": updates}})
+    # Of two policies, of which the second has made fewer updates.
+    policies = {name: {"counters": {"updates": updates}} for name, updates in (("one", 15), ("two", 8))}
+    write_checkpoint(checkpoint(paths, 15), {"meta": {"updates": 15}, "policies": policies})
     return paths
 
 
 def test_run_means_its_newest_whole_checkpoint_and_says_what_is_skipped(run: RunPaths, tmp_path: Path) -> None:
     checkpoint(run, 20).write_bytes(b"half of it")
     found = find_checkpoint(tmp_path, "mine")
-    assert (found.file, found.run and found.run.folder) == (checkpoint(run, 12), run.folder)
-    assert (found.updates, found.label) == (12, "mine@12")
+    assert (found.file, found.run and found.run.folder) == (checkpoint(run, 15), run.folder)
+    assert (found.updates, found.label) == (15, "mine@15")
     assert "updates-000000020.h5" in found.skipped[0]
 
 
@@ -51,6 +54,10 @@ def test_file_is_known_to_be_of_the_run_in_whose_folder_it_lies(run: RunPaths, t
         (
             "mine@7",
             "run mine has no checkpoint updates-000000007.h5, nor such versions; it has: updates-000000005.h5",
+        ),
+        (
+            "mine@15",
+            "'mine@15': updates-000000015.h5 counts updates of the run's first policy, and others had made more",
         ),
         ("mine@best", "'mine@best': behind the @ stands a number of updates, as in mine@100"),
         ("yours@7", "no run 'yours'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -396,16 +397,18 @@ def test_server_on_a_gpu_answers_as_on_a_cpu() -> None:
 # --- matches -------------------------------------------------------------------------------------------------------
 
 
-def with_versions(*, in_thread: bool = False) -> Served:
-    """A server whose versions have their number as their weight."""
+def with_versions(may_read: threading.Event | None = None) -> Served:
+    """A server whose versions have their number as their weight; with `may_read` they are read aside, when it is set."""
 
     def read(updates: int) -> dict[str, Any]:
+        if may_read is not None:
+            may_read.wait()
         return {"weight": np.full(1, updates, np.float32)}
 
     def load(network: Policy, arrays: Any, updates: int) -> None:  # noqa: ARG001
         network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 
-    return Served(shelf=lambda policy: VersionShelf(policy, read, load, resident=1, in_thread=in_thread))
+    return Served(shelf=lambda policy: VersionShelf(policy, read, load, resident=1, in_thread=may_read is not None))
 
 
 def whole_values(reply: dict[str, Any]) -> list[list[float]]:
@@ -450,7 +453,8 @@ def test_rows_of_agents_that_are_not_in_the_game_are_left_out_of_a_version_too()
 
 
 def test_request_waits_until_its_version_is_read() -> None:
-    served = with_versions(in_thread=True)
+    may_read = threading.Event()
+    served = with_versions(may_read)
     served.publish(1)
     served.ask(0, players=[LIVE, 30])
     served.ask(1, players=[LIVE, LIVE])
@@ -458,5 +462,6 @@ def test_request_waits_until_its_version_is_read() -> None:
     assert served.answer(0) is None
     assert must(served.answer(1))
     assert served.server.waits_for() == "default waits for version 30 to be read (waiting: 1 request)"
+    may_read.set()
     wait_for(served.server.poll)
     assert whole_values(must(served.answer(0))) == [[1.0, 1.0], [30.0, 30.0]]
