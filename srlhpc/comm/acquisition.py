@@ -11,11 +11,15 @@ the place in the order then always grows, so no chain closes.
 
 Where lengths do not divide each other, such as 6 and 4, a long fragment ends within a short one. The group then must
 not wait: it says so, and gets its grant at once, beyond the limit.
+
+A policy that is drawn from several replay ranks comes first, whatever its length. Who feeds one of them may have to
+wait until the others have as much, so for groups that hold nothing of the policy: who waits for those must hold nothing
+that they could want.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 
 
@@ -29,14 +33,15 @@ class Holding(IntEnum):
     """It holds a grant of a policy that comes later in the order: it must not wait."""
 
 
-def in_order(fragment_steps: Mapping[str, int]) -> tuple[str, ...]:
+def in_order(fragment_steps: Mapping[str, int], first: Collection[str] = ()) -> tuple[str, ...]:
     """Policies in the order in which every group gets them: the longest fragments first, then by name.
 
     Args:
         fragment_steps: policy to the environment steps from a fragment's start to its end (without burn-in, which is
             repeated, not stepped).
+        first: policies that come before all others.
     """
-    return tuple(sorted(fragment_steps, key=lambda policy: (-fragment_steps[policy], policy)))
+    return tuple(sorted(fragment_steps, key=lambda policy: (policy not in first, -fragment_steps[policy], policy)))
 
 
 def holding(place: int, held: Sequence[bool]) -> Holding:
@@ -51,9 +56,9 @@ def holding(place: int, held: Sequence[bool]) -> Holding:
     return Holding.EARLIER if any(held[:place]) else Holding.NOTHING
 
 
-def must_not_wait(fragment_steps: Mapping[str, int]) -> tuple[str, ...]:
-    """Policies whose fragments may end within another's, so that some start beyond the limit; in order."""
-    ordered = in_order(fragment_steps)
+def must_not_wait(fragment_steps: Mapping[str, int], first: Collection[str] = ()) -> tuple[str, ...]:
+    """Policies whose fragments may end within a later one's, so that some start beyond the limit; in order."""
+    ordered = in_order(fragment_steps, first)
     return tuple(
         policy
         for place, policy in enumerate(ordered)

@@ -45,7 +45,7 @@ def auto_policy_lag(plan: Plan, policy: str) -> int | None:
     """
     batch = plan.spec.policies[policy].batch
     lengths = {name: fragment(plan, name).steps for name in plan.fed_policies}
-    if batch.queue is not None or policy in must_not_wait(lengths):
+    if batch.queue is not None or policy in must_not_wait(lengths, plan.sharded_policies):
         return None
     return lag_of_busy_actors(fragments_in_play(plan, policy), batch.fragments, batch.uses)
 

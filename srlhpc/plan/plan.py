@@ -258,6 +258,11 @@ class Plan:
     def _replays(self) -> dict[str, tuple[RolePlan, ...]]:
         return {name: tuple(r for r in self.named("replay") if r.policy == name) for name in self.spec.policies}
 
+    @property
+    def sharded_policies(self) -> tuple[str, ...]:
+        """Policies that are drawn from several replay ranks at the same pace, so that each may wait for the others."""
+        return tuple(policy for policy in self.spec.policies if len(self.replays(policy)) > 1)
+
     def shards_of(self, trainer: RolePlan) -> tuple[RolePlan, ...]:
         """Replay ranks that a trainer draws from, in equal parts."""
         policy = trainer.policy or ""

@@ -15,7 +15,7 @@ from srlhpc.plan.layouts import fragment
 from srlhpc.plan.match_check import check_matches, match_notes
 from srlhpc.plan.plan import Plan, RolePlan, Seat
 from srlhpc.plan.plan_check import check_acting, check_batch, check_feedback, check_message_sizes, check_policy
-from srlhpc.plan.replay_check import check_replay
+from srlhpc.plan.replay_check import check_replay, replay_notes
 from srlhpc.plan.roles import ROLES
 from srlhpc.plan.seating import seats
 from srlhpc.plan.turn_check import check_turns
@@ -42,7 +42,7 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
         check_policy(plan, seat)
     check_acting(plan)
     check_matches(plan)
-    notes = (*_notes(plan), *match_notes(plan), *_lag_notes(plan), *exploration_notes(plan))
+    notes = (*_notes(plan), *match_notes(plan), *replay_notes(plan), *_lag_notes(plan), *exploration_notes(plan))
     plan = replace(plan, notes=notes)
     for policy in plan.fed_policies:
         if not plan.replays(policy):
@@ -143,7 +143,7 @@ def _lag_notes(plan: Plan) -> Iterator[str]:
     limited = {
         policy: fragment(plan, policy).steps for policy in plan.fed_policies if max_policy_lag(plan, policy) is not None
     }
-    for policy in must_not_wait(limited):
+    for policy in must_not_wait(limited, plan.sharded_policies):
         yield (
             f"policies.{policy}: its fragments ({limited[policy]} steps) end within another policy's "
             f"({', '.join(f'{name} {steps}' for name, steps in limited.items() if name != policy)}), so some start "

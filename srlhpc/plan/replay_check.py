@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.layouts import environment_columns, fragment, window_shape
@@ -36,6 +37,19 @@ def check_replay(plan: Plan, policy: str) -> None:
     _check_rule(plan, policy)
     _check_windows(plan, policy)
     _check_pace(plan, policy)
+    _check_end(plan, policy)
+
+
+def replay_notes(plan: Plan) -> Iterator[str]:
+    """Which groups wait for others, since all replay ranks are drawn from equally."""
+    for policy in plan.sharded_policies:
+        fed = [len(plan.feeders(replay)) for replay in plan.replays(policy)]
+        if len(set(fed)) > 1:
+            yield (
+                f"policies.{policy}: its {len(fed)} replay ranks are fed by {', '.join(map(str, fed))} groups and "
+                f"drawn from equally, so some groups wait for others; use a multiple of {len(fed)} groups "
+                "(actors.ranks x ring)"
+            )
 
 
 def _check_ranks(plan: Plan, policy: str) -> None:
@@ -113,8 +127,22 @@ def _check_pace(plan: Plan, policy: str) -> None:
             f"policies.{policy}.replay.start_steps: is {spec.start_steps}, which are {wanted:,} records, but only "
             f"{kept:,} are kept (replay.capacity {spec.capacity}, in whole blocks): lower it, or raise replay.capacity"
         )
-    steps = plan.spec.stop.steps
-    if policy == plan.trained_policies[0] and steps is not None and spec.start_steps >= steps:
+
+
+def _check_end(plan: Plan, policy: str) -> None:
+    """Whether something is learnt before the run ends."""
+    spec, steps, columns = replay_spec(plan, policy), plan.spec.stop.steps, environment_columns(plan, policy)
+    if steps is None:
+        return
+    update = drawn_records(plan, policy) * len(plan.replays(policy))
+    needed = update / (samples_per_insert(plan, policy) * columns)
+    if needed > steps:
+        raise UserError(
+            f"policies.{policy}.replay.samples_per_insert: is {samples_per_insert(plan, policy):g}, so an update, of "
+            f"{update:,} records, comes after every {needed:,.0f} steps, but the run ends after stop.steps {steps}: "
+            "raise it, or stop.steps, or lower batch.fragments"
+        )
+    if spec.start_steps >= steps:
         raise UserError(
             f"policies.{policy}.replay.start_steps: is {spec.start_steps}, but the run ends after stop.steps {steps}, "
             "before anything is learnt: lower it, or raise stop.steps"

@@ -57,7 +57,8 @@ def _group(context: RankContext, role: RolePlan, place: int) -> Group:
     for seat in plan.seats:
         recorders[seat.name] = _recorder(context, role, number, seat, recorders)
     seats = {seat.name: (seat.kind, recorders[seat.name]) for seat in plan.seats}
-    return Group(number, environment, seats, seed, _matches(context, role, number))
+    first = [seat.name for seat in plan.seats if seat.policy in plan.sharded_policies]
+    return Group(number, environment, seats, seed, _matches(context, role, number), first)
 
 
 def _matches(context: RankContext, role: RolePlan, group: int) -> GroupMatches | None:

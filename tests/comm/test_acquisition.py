@@ -68,6 +68,7 @@ def test_several_trainers_of_several_policies_need_relief(name: str) -> None:
 
 def test_longest_fragments_come_first_and_names_decide_between_equals() -> None:
     assert in_order({"a": 4, "c": 8, "b": 8}) == ("b", "c", "a")
+    assert in_order({"a": 4, "c": 8, "b": 8}, first=["a"]) == ("a", "b", "c")
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,5 @@ def test_group_waits_only_for_policies_that_come_after_all_it_holds(
 def test_only_lengths_that_do_not_divide_each_other_start_beyond_the_limit() -> None:
     assert must_not_wait({"a": 4, "b": 8, "c": 4}) == ()
     assert must_not_wait({"a": 4, "b": 6, "c": 12}) == ("b",)
+    # A short one that comes first ends within those that follow.
+    assert must_not_wait({"a": 4, "b": 8}, first=["a"]) == ("a",)

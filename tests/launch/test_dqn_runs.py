@@ -13,10 +13,13 @@ from srlhpc.environment import ActionSpace, ArraySpec, Continuous, Discrete, Kin
 from srlhpc.errors import UserError
 from srlhpc.evaluation import evaluate
 from srlhpc.plan.layouts import block_layout, request_layout
+from srlhpc.plan.planner import make_plan
 from srlhpc.ranks.serial import run_serial
 from srlhpc.runs.checkpoint_fit import check_fit
 from srlhpc.runs.paths import RunPaths
+from srlhpc.specs.experiment import ExperimentSpec
 from srlhpc.specs.load import dump_experiment, load_job
+from srlhpc.specs.probe import probe_spaces
 from tests.launch.making_runs import make_attempt, make_run, outcome, settings
 from tests.launch.test_exact_resume import differences, whole_and_resumed
 from tests.plan.test_planner import planned
@@ -160,3 +163,56 @@ def test_a_network_without_the_contract_is_refused_with_both_names() -> None:
     kind = Kind("agent", ("agent",), {"obs": ArraySpec((2,), "float32")}, Discrete(2))
     with pytest.raises(UserError, match="algorithm dqn trains networks that offer 'action_values', but network tests"):
         plan(spaces=Spaces((kind,)), network={"kind": "tests.rules.critic_beside"})
+
+
+def beside_ppo(lag: int, **changes: Any) -> dict[str, Any]:
+    """One side by dqn from two replay ranks, the other by ppo from blocks of the same groups."""
+    network = {"kind": "mlp", "hidden": [8]}
+    replay = {"capacity": 2000, "samples_per_insert": 1.0, "start_steps": 100, "block_steps": 8, "ranks": 2}
+    made = settings(
+        {"factory": "rock_paper_scissors"},
+        stop={"updates": 100},
+        actors={"ranks": 3, "ring": 1, "environments": 4, "inference": {"kind": "inline"}},
+    )
+    made["policies"] = {
+        "z": {
+            "network": network,
+            "algorithm": {"kind": "dqn"},
+            "batch": {"fragments": 16, "fragment_steps": 1},
+            "replay": replay | changes,
+        },
+        "b": {
+            "network": network,
+            "algorithm": {"kind": "ppo", "minibatches": 1},
+            "batch": {"fragments": 12, "fragment_steps": 8},
+            "max_policy_lag": lag,
+        },
+    }
+    return made | {"agents": [{"match": "agent_0", "policy": "z"}, {"match": "agent_1", "policy": "b"}]}
+
+
+@pytest.mark.parametrize("block_steps", [8, 4, 16, 6])
+def test_replay_of_two_shards_beside_fresh_batches_does_not_stand_still(block_steps: int, tmp_path: Path) -> None:
+    what = beside_ppo(0, block_steps=block_steps)
+    paths = make_run(tmp_path, what)
+    attempt, plan = make_attempt(paths, what)
+    assert any("replay ranks are fed by 2, 1 groups" in note for note in plan.notes)
+    run_serial(paths, attempt)
+    assert outcome(attempt)["reason"] == "updates"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"samples_per_insert": 0.001},
+            "so an update, of 16 records, comes after every 16,000 steps, but the",
+        ),
+        ({"start_steps": 1500, "capacity": 4000}, "start_steps: is 1500, but the run ends after stop.steps 1000"),
+    ],
+)
+def test_replay_of_any_policy_that_would_learn_nothing_is_refused(changes: dict[str, Any], message: str) -> None:
+    what = beside_ppo(0, **changes) | {"stop": {"steps": 1000}}
+    what["policies"] = dict(reversed(what["policies"].items()))
+    with pytest.raises(UserError, match=message):
+        make_plan(ExperimentSpec.model_validate(what), probe_spaces(ExperimentSpec.model_validate(what).environment))

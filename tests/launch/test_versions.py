@@ -103,7 +103,7 @@ def test_policy_begins_with_a_version_of_another_run(given: str, tmp_path: Path)
         ("run@taged", "run run has no version 'taged'; did you mean 'tagged'?; it has: tagged, 0, 2, 4"),
         (
             "run@late",
-            "run run has no version of policy default after 3 updates, when 'late' is due; it has: tagged, 0, 2, 4",
+            "has no version of policy default after 3 updates, when 'late' is due; it has: tagged, 0, 2, 4",
         ),
         ("other@2", "other@2; name a checkpoint file, the folder of a run, or a version: RUN@UPDATES"),
     ],

@@ -57,7 +57,7 @@ def test_file_is_known_to_be_of_the_run_in_whose_folder_it_lies(run: RunPaths, t
         ),
         (
             "mine@15",
-            "'mine@15': updates-000000015.h5 counts updates of the run's first policy, and others had made more",
+            "'mine@15': updates-000000015.h5 counts updates of the run's first policy, and others had",
         ),
         ("mine@best", "'mine@best': behind the @ stands a number of updates, as in mine@100"),
         ("yours@7", "no run 'yours'"),

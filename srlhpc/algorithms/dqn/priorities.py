@@ -44,4 +44,5 @@ def first_priorities(settings: Settings, fields: Mapping[str, Array]) -> FloatAr
     targets = rescale(sums + discounts * unscale(later)) if settings.rescale else sums + discounts * later
     errors = targets - q_taken[:trained]
     mixed = priorities(errors, fields["valid"][:trained], max_share=settings.priority_max_share)
-    return mixed.astype(np.float32)
+    # A reward of 1e38 is no priority that float32 lacks.
+    return mixed.clip(max=np.finfo(np.float32).max).astype(np.float32)

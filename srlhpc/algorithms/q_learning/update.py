@@ -137,6 +137,8 @@ class QLearning(Algorithm):
             counted = torch.where(valid, torch.stack(told), 0.0)
             errors = counted[_SUMS.index("td_error")]
             found = priorities(errors, valid, max_share=self._settings.priority_max_share)
+            # A reward of 1e38 makes an error that float32 lacks, but it is a priority as any other.
+            found = found.clamp(max=torch.finfo(found.dtype).max)
             return _Losses(total, counted.flatten(1).sum(1), found)
 
     def _epsilon(self, steps: int) -> float:

@@ -7,7 +7,7 @@ Free of torch: an actor with remote inference must stay small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from srlhpc.comm.acquisition import holding, in_order
@@ -31,6 +31,7 @@ class Group:
         seats: Mapping[str, tuple[str, SeatRecorder]],
         seed: Callable[[int], int],
         matches: GroupMatches | None = None,
+        first: Collection[str] = (),
     ) -> None:
         """Makes the group.
 
@@ -40,13 +41,14 @@ class Group:
             seats: name of a seat to (kind, recorder), in matches in the order of sides.
             seed: gives the seed of the start-th fresh start.
             matches: who plays each side; None: every policy plays as it is now.
+            first: names of seats whose fragments are opened before all others (comm/acquisition.py).
         """
         self.number = number
         self.environment = environment
         self.steps = 0
         self._recorders = [(kind, recorder) for kind, recorder in seats.values()]
-        lengths = {policy: recorder.fragment_steps for policy, (_, recorder) in seats.items()}
-        self._to_open = [(policy, seats[policy][1]) for policy in in_order(lengths)]
+        lengths = {seat: recorder.fragment_steps for seat, (_, recorder) in seats.items()}
+        self._to_open = [(seat, seats[seat][1]) for seat in in_order(lengths, first)]
         self._seed, self._matches = seed, matches
         self._check = StepCheck(environment.spaces, environment.num_environments)
         kinds = environment.spaces.kinds

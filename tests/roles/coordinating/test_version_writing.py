@@ -77,11 +77,12 @@ def test_what_waits_for_a_slow_disk_is_bounded_and_ends_written(tmp_path: Path) 
     folder = Folder(tmp_path)
     folder.may_save.clear()
     writing = VersionWriting({"default": folder}, dict, in_thread=True)
-    for updates in range(4):
+    writing.take("default", part(0))
+    # The first is in hand, and no longer waits.
+    wait_for(lambda: not writing._waiting)
+    for updates in range(1, 4):
         assert not writing.is_behind
         writing.take("default", part(updates))
-        # The first is in hand, and no longer waits.
-        wait_for(lambda: updates > 0 or not writing._waiting)
     assert writing.is_behind
     assert not writing.is_idle
     folder.may_save.set()

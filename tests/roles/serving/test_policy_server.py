@@ -398,7 +398,7 @@ def test_server_on_a_gpu_answers_as_on_a_cpu() -> None:
 
 
 def with_versions(may_read: threading.Event | None = None) -> Served:
-    """A server whose versions have their number as their weight; with `may_read` they are read aside, when it is set."""
+    """A server whose versions have their number as their weight; read aside, when `may_read` is set, if it is given."""
 
     def read(updates: int) -> dict[str, Any]:
         if may_read is not None:
