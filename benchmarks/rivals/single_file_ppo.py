@@ -1,11 +1,14 @@
-"""PPO as users write it in one file (the style of CleanRL): single_file_ppo.py pong|cartpole.
+"""PPO as users write it in one file (the style of CleanRL): single_file_ppo.py pong|cartpole|pong_published.
 
-Pong by envpool's C++ environment, CartPole by Gymnasium's. Prints the steps trained after every update.
+Pong by envpool's C++ environment, CartPole by Gymnasium's. Prints the steps trained after every update, and the mean
+return of the last 20 episodes. `pong` does the work that `jobs/pong.yaml` is compared with; `pong_published` has the
+settings that CleanRL publishes for Atari, of which the learning rate falls to 0 at ten million steps.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from typing import NamedTuple
 
 import gymnasium
@@ -24,9 +27,14 @@ class Task(NamedTuple):
     learning_rate: float
     clip: float
     entropy: float
+    annealed_steps: int | None = None
 
 
-TASKS = {"pong": Task(8, 256, 1, 2.5e-4, 0.1, 0.01), "cartpole": Task(16, 512, 4, 1e-3, 0.2, 0.0)}
+TASKS = {
+    "pong": Task(8, 256, 1, 2.5e-4, 0.1, 0.01),
+    "pong_published": Task(8, 256, 4, 2.5e-4, 0.1, 0.01, annealed_steps=10_000_000),
+    "cartpole": Task(16, 512, 4, 1e-3, 0.2, 0.0),
+}
 
 
 def _layer(module: nn.Module, gain: float = 2**0.5) -> nn.Module:
@@ -59,7 +67,7 @@ class ActorCritic(nn.Module):
 
 
 def environments(task: str, count: int) -> gymnasium.vector.VectorEnv:
-    if task == "pong":
+    if task != "cartpole":
         import envpool
 
         settings = {"reward_clip": True, "episodic_life": True, "repeat_action_probability": 0.0}
@@ -81,6 +89,7 @@ def main() -> None:
     actions = torch.zeros((STEPS, task.environments), dtype=torch.long)
     log_probs, rewards, values = (torch.zeros(STEPS, task.environments) for _ in range(3))
     firsts = torch.zeros(STEPS + 1, task.environments)
+    returns_now, last_returns = np.zeros(task.environments), deque([], maxlen=20)
     seen, trained = torch.as_tensor(np.asarray(envs.reset()[0]), dtype=kind), 0
     while True:
         for step in range(STEPS):
@@ -93,6 +102,9 @@ def main() -> None:
             after, reward, terminated, truncated, _ = envs.step(chosen)
             seen = torch.as_tensor(np.asarray(after), dtype=kind)
             rewards[step] = torch.as_tensor(np.asarray(reward, np.float32))
+            returns_now += reward
+            last_returns.extend(returns_now[terminated | truncated])
+            returns_now[terminated | truncated] = 0.0
             firsts[step + 1] = torch.as_tensor((terminated | truncated).astype(np.float32))
         advantages = torch.zeros_like(rewards)
         with torch.no_grad():
@@ -106,6 +118,8 @@ def main() -> None:
         rows = [
             x.reshape(-1, *x.shape[2:]) for x in (observations, actions, log_probs, advantages, advantages + values)
         ]
+        if task.annealed_steps is not None:
+            optimizer.param_groups[0]["lr"] = task.learning_rate * max(0.0, 1.0 - trained / task.annealed_steps)
         for _ in range(task.epochs):
             for chosen in torch.randperm(STEPS * task.environments).split(task.minibatch):
                 seen_then, acted, behaviour, advantage, returns = (row[chosen] for row in rows)
@@ -120,7 +134,8 @@ def main() -> None:
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 optimizer.step()
         trained += STEPS * task.environments
-        print(f"steps={trained}", flush=True)
+        mean = np.mean(last_returns) if last_returns else float("nan")
+        print(f"steps={trained} return={mean:.2f}", flush=True)
 
 
 if __name__ == "__main__":
