@@ -18,6 +18,14 @@ from srlhpc.specs.load import load_experiment
 
 _LIMITS = ("updates", "return_mean", "hours")
 _WITHOUT_END = (f"stop.steps={STEPS_WITHOUT_END}", *(f"stop.{limit}=null" for limit in _LIMITS))
+_PONG = (
+    "policies.default.algorithm.learning_rate=2.5e-4",
+    "policies.default.algorithm.clip_ratio=0.1",
+    "policies.default.algorithm.epochs=1",
+    "policies.default.algorithm.minibatches=4",
+    "policies.default.batch.fragment_steps=64",
+)
+"""One epoch over 1,024 steps in minibatches of 256, as other systems are measured with."""
 _CARTPOLE = (
     "policies.default.algorithm.epochs=4",
     "policies.default.batch.fragments=128",
@@ -40,7 +48,7 @@ class Case(NamedTuple):
 
 
 def default_cases() -> list[Case]:
-    """Pong in both precisions and CartPole with four epochs, from the `jobs` of a source checkout.
+    """Pong in both precisions with one epoch and CartPole with four, from the `jobs` of a source checkout.
 
     Raises:
         UserError: there is none.
@@ -49,8 +57,8 @@ def default_cases() -> list[Case]:
     if not (jobs / "pong.yaml").exists():
         raise UserError(f"there is no {jobs}/pong.yaml (srlhpc is not run from its sources); name a job file")
     return [
-        Case("Pong, float32", jobs / "pong.yaml", ("trainers.precision=float32",)),
-        Case("Pong, bfloat16", jobs / "pong.yaml", ("trainers.precision=bfloat16",)),
+        Case("Pong, float32", jobs / "pong.yaml", (*_PONG, "trainers.precision=float32")),
+        Case("Pong, bfloat16", jobs / "pong.yaml", (*_PONG, "trainers.precision=bfloat16")),
         Case("CartPole, 4 epochs", jobs / "cartpole.yaml", _CARTPOLE),
     ]
 
