@@ -221,7 +221,7 @@ def _newest(paths: RunPaths, plan: Plan) -> Path | None:
     for resumed in replay_resumes(found.tree, plan, paths.replay):
         say(resumed.text)
         if resumed.is_empty and last is not None and 0 < last - steps <= resumed.start_steps:
-            say(f"stop.steps is {last:,}, only {last - steps:,} from here: the run ends before anything is learnt")
+            say(f"stop.steps is {last:,}, only {last - steps:,} from here: the run ends with its first updates")
     return found.path
 
 

@@ -280,7 +280,7 @@ class Plan:
 
     @cached_property
     def _feeding_places(self) -> dict[str, dict[int, int]]:
-        """By policy, the place of each group among those that feed it; empty where all do."""
+        """Policy to the place of each group among those that feed it; empty where all do."""
         if self.spec.matches is None:
             return {policy: {} for policy in self.spec.policies}
         feeding = {

@@ -22,5 +22,5 @@ class Settings(MatchRuleSettings):
 
 
 def chances(settings: Settings, win_rates: FloatArray) -> FloatArray:
-    """By how often the learner beats each of N versions (`srlhpc.league.prioritized`)."""
+    """How often each of N versions shall be met, by how often it is beaten (`srlhpc.league.prioritized`)."""
     return variance(win_rates) if settings.weighting == "variance" else hard(win_rates, power=settings.power)

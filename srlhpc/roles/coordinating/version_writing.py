@@ -62,7 +62,7 @@ class VersionWriting:
         self._folders, self._meta, self._in_thread, self._user = folders, meta, in_thread, user
         self._waiting: deque[_Version] = deque()
         self._written: deque[_Version] = deque()
-        """Those that the user is still to hear of."""
+        """Versions that the user is still to hear of."""
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         """What broke the thread; raised by the next poll."""
@@ -70,7 +70,7 @@ class VersionWriting:
 
     @property
     def problems(self) -> list[str]:
-        """Of each policy why its newest version is not there, if it is not."""
+        """Why the newest version of a policy is not there, of each where it is not."""
         return list(self._problems.values())
 
     @property

@@ -32,7 +32,7 @@ class MatchGroup:
     learner: int | None
     """The only side that learns; None: all do, and all play as they are now."""
     servers: tuple[int, ...]
-    """Of each side, the address of the policy server that acts for it."""
+    """Addresses of the policy servers that act for each side."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Matchmaker(Role):
         self._sides, self._groups, self._opponents, self._lot = sides, groups, opponents, lot
         self._requests, self._outboxes = requests, outboxes
         self._lots: dict[int, _Lot] = {}
-        """By the number of their first match."""
+        """Lots by the number of their first match."""
         self._dealt = 0
         self._self_played = 0
         self._parked: deque[Message] = deque()

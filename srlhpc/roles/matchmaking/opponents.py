@@ -29,7 +29,7 @@ class MatchSide:
     """A side of the game."""
 
     name: str
-    """For people."""
+    """Its name for people."""
     policy: str
     has_versions: bool
     """Whether its policy is trained; else its side is always played by the policy as it is."""
