@@ -80,7 +80,8 @@ def _after(run: RunPaths, wanted: str) -> NamedCheckpoint:
     file = checkpoint_named(run, name_of(updates))
     if file.exists():
         tree = read_checkpoint(file)
-        if all(int(part["counters"]["updates"]) == updates for part in tree.get("policies", {}).values()):
+        counts = [part["counters"]["updates"] for part in tree.get("policies", {}).values() if "counters" in part]
+        if all(int(count) == updates for count in counts):
             return NamedCheckpoint(file, tree, run)
     versions = version_files(run)
     found = [file for files in versions.values() for file in files if updates_of(file) == updates]
