@@ -23,6 +23,9 @@ def hard(win_rates: FloatArray, *, power: float = 2.0) -> FloatArray:
 
     Returns:
         float64 `[N]`, of sum 1; uniform where all are always beaten.
+
+    Raises:
+        ValueError: a rate is no finite number.
     """
     return _chances((1.0 - win_rates) ** power)
 
@@ -35,12 +38,17 @@ def variance(win_rates: FloatArray) -> FloatArray:
 
     Returns:
         float64 `[N]`, of sum 1; uniform where the outcome is always the same.
+
+    Raises:
+        ValueError: a rate is no finite number.
     """
     return _chances(win_rates * (1.0 - win_rates))
 
 
 def _chances(weights: FloatArray) -> FloatArray:
     total = weights.sum()
+    if not np.isfinite(total):
+        raise ValueError("a win rate is no finite number")
     return weights / total if total > 0 else np.full(len(weights), 1.0 / max(len(weights), 1))
 
 

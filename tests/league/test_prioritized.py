@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from srlhpc.league.prioritized import OpponentScores, hard, variance
 
@@ -23,6 +26,12 @@ def test_opponents_that_are_always_beaten_are_met_equally_often() -> None:
     assert hard(np.ones(4)).tolist() == [0.25] * 4
     assert variance(np.array([1.0, 0.0])).tolist() == [0.5, 0.5]
     assert hard(np.ones(0)).tolist() == []
+
+
+@pytest.mark.parametrize("choice", [hard, variance])
+def test_win_rate_that_is_no_number_is_refused(choice: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
+    with pytest.raises(ValueError, match="a win rate is no finite number"):
+        choice(np.array([0.9, np.nan, 0.1]))
 
 
 def test_win_rate_begins_at_a_half_and_draws_count_half() -> None:
