@@ -28,6 +28,7 @@ SIMULATORS = [
     "envpool",
     "pettingzoo",
     "mpe2",
+    "overcooked",
     "pygame",
     "pyspiel",
 ]
