@@ -21,6 +21,7 @@ from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, rando
 
 SIMULATORS = [
     "gymnasium",
+    "gymnasium_robotics",
     "ale_py",
     "mujoco",
     "dm_env",
