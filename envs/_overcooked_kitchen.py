@@ -31,7 +31,11 @@ URGENT_STEPS = 40
 """`urgency` is everywhere in fewer steps than these before the end."""
 
 _PLACE = {name: place for place, name in enumerate(LAYERS)}
-_TERRAIN = {"P": "pots", "X": "counters", "O": "onion_dispensers", "T": "tomato_dispensers"} | {
+_TERRAIN = {
+    "P": "pots",
+    "X": "counters",
+    "O": "onion_dispensers",
+    "T": "tomato_dispensers",
     "D": "dish_dispensers",
     "S": "serving",
 }
