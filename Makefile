@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 # The same packages on Open MPI, for tests.
 OPENMPI := $(VENV)/openmpi
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+# A package without what it brings.
+ALONE := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps
 # How many tests `make test` runs at the same time. Those on Slurm mostly wait.
 WORKERS ?= 3
 # Everything that the jobs in jobs/ need, but EnvPool, which is large.
-EXTRAS := mpich,atari,minatar,box2d,mujoco,dm-control,pettingzoo,openspiel,league,plot,video,bench
+EXTRAS := mpich,atari,minatar,box2d,mujoco,mamujoco,dm-control,pettingzoo,openspiel,league,plot,video,bench
 
 .PHONY: run venv venv-test test lint types format slurm-lab slurm-lab-stop bench-rivals clean
 
@@ -65,6 +67,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: $(VENV)/bin/python setup.cfg pyproject.toml constraints.txt
 	@echo "Installing srlhpc into $(VENV); torch is large, so this can take minutes."
 	$(INSTALL) '.[$(EXTRAS)]'
+	$(ALONE) overcooked
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed

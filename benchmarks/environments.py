@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from srlhpc.environment import Continuous, Spaces
+from srlhpc.environment import Continuous, Environment, Spaces, Step
 from srlhpc.import_path import load_module
 
 Stepper = Callable[[int], Any]
@@ -41,9 +41,28 @@ def random_actions(spaces: Spaces, num_environments: int) -> list[dict[str, np.n
 def behind_contract(settings: dict[str, Any], num_environments: int) -> Stepper:
     module = load_module(settings["factory"], "envs")
     environment = module.build(module.Settings.model_validate(settings), num_environments, 1)
-    environment.reset(1)
+    first = environment.reset(1)
     actions = random_actions(environment.spaces, num_environments)
+    if any(kind.has_action_masks for kind in environment.spaces.kinds):
+        return masked(environment, first, actions)
     return lambda t: environment.step(actions[t % ROWS])
+
+
+def masked(environment: Environment, first: Step, drawn: list[dict[str, np.ndarray]]) -> Stepper:
+    """What is drawn counts among the moves that are allowed, around and around."""
+    now = first
+
+    def step(t: int) -> None:
+        nonlocal now
+        chosen = {}
+        for name, numbers in drawn[t % ROWS].items():
+            masks = now.kinds[name].action_masks
+            assert masks is not None
+            places = numbers % masks.sum(axis=-1)
+            chosen[name] = (masks.cumsum(axis=-1) > places[..., None]).argmax(axis=-1)
+        now = environment.step(chosen)
+
+    return step
 
 
 def raw_cartpole(num_environments: int) -> Stepper:
@@ -142,6 +161,71 @@ def raw_simple_spread(num_environments: int) -> Stepper:
     return step
 
 
+def raw_cramped_room(num_environments: int) -> Stepper:
+    from envs._bare_modules import load_bare
+
+    rules = load_bare("overcooked.mdp.overcooked_mdp")
+    world = rules.OvercookedGridworld.from_layout_name("cramped_room")
+    states = [world.get_standard_start_state() for _ in range(num_environments)]
+    choices = np.random.default_rng(0).integers(6, size=(ROWS, num_environments, 2)).tolist()
+    actions = [[[rules.Action.ALL_ACTIONS[choice] for choice in pair] for pair in row] for row in choices]
+
+    def step(t: int) -> None:
+        for env, pair in enumerate(actions[t % ROWS]):
+            states[env], _ = world.get_state_transition(states[env], pair)
+            if states[env].timestep == 400:
+                states[env] = world.get_standard_start_state()
+            np.array(world.lossless_state_encoding(states[env]))
+
+    return step
+
+
+def raw_halfcheetah_of_six(num_environments: int) -> Stepper:
+    from envs._bare_modules import load_bare
+
+    make = load_bare("gymnasium_robotics.envs.multiagent_mujoco.mujoco_multi").MultiAgentMujocoEnv
+    simulators = [make("HalfCheetah", "6x1", disable_env_checker=True) for _ in range(num_environments)]
+    for simulator in simulators:
+        simulator.reset(seed=1)
+    choices = np.random.default_rng(0).uniform(-1, 1, (ROWS, num_environments, 6, 1)).astype(np.float32)
+    agents = simulators[0].possible_agents
+    actions = [[dict(zip(agents, row, strict=True)) for row in step] for step in choices]
+
+    def step(t: int) -> None:
+        for simulator, action in zip(simulators, actions[t % ROWS], strict=True):
+            simulator.step(action)
+            if not simulator.agents:
+                simulator.reset()
+
+    return step
+
+
+def raw_hanabi(num_environments: int) -> Stepper:
+    import pyspiel
+
+    game = pyspiel.load_game("hanabi")
+    states = [game.new_initial_state() for _ in range(num_environments)]
+    random = np.random.default_rng(0)
+    choices = random.integers(20, size=(ROWS, num_environments)).tolist()
+
+    def step(t: int) -> None:
+        for env, choice in enumerate(choices[t % ROWS]):
+            state = states[env]
+            if not state.is_chance_node():
+                moves = state.legal_actions()
+                state.apply_action(moves[choice % len(moves)])
+            if state.is_terminal():
+                state = states[env] = game.new_initial_state()
+            while state.is_chance_node():
+                outcomes, chances = zip(*state.chance_outcomes(), strict=True)
+                place = int(np.searchsorted(np.cumsum(chances), random.random(), side="right"))
+                state.apply_action(outcomes[min(place, len(outcomes) - 1)])
+            for player in range(2):
+                np.array(state.observation_tensor(player), np.float32)
+
+    return step
+
+
 _RANDOM = np.random.default_rng(0)
 CASES: dict[str, tuple[Callable[[int], Stepper], dict[str, Any], int]] = {
     "CartPole": (raw_cartpole, {"factory": "gymnasium", "id": "CartPole-v1"}, 8),
@@ -169,6 +253,13 @@ CASES: dict[str, tuple[Callable[[int], Stepper], dict[str, Any], int]] = {
         4,
     ),
     "cheetah/run": (raw_cheetah_run, {"factory": "dm_control", "domain": "cheetah", "task": "run"}, 4),
+    "Overcooked": (raw_cramped_room, {"factory": "overcooked", "layout": "cramped_room"}, 8),
+    "HalfCheetah of six": (
+        raw_halfcheetah_of_six,
+        {"factory": "mamujoco", "scenario": "HalfCheetah", "agent_conf": "6x1"},
+        4,
+    ),
+    "Hanabi of two": (raw_hanabi, {"factory": "openspiel", "game": "hanabi"}, 8),
     "simple_spread": (raw_simple_spread, {"factory": "pettingzoo", "env": "mpe2.simple_spread_v3"}, 4),
 }
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from envs._bare_modules import load_bare
 from envs._generators import legacy_generator_words, load_legacy_generator
 from srlhpc.environment import Array
 
@@ -39,21 +37,12 @@ _FIXED = ("channels", "action_map", "ramping", "random")
 """Attributes of a simulator that are no state, or are saved apart."""
 
 
-def game_module(name: str) -> ModuleType:
-    """The simulator's module of one game, run by itself.
+def game_module(name: str) -> Any:
+    """The simulator's module of one game.
 
     `import minatar` would load pandas, seaborn and matplotlib to draw windows: two seconds and 130 MB in every actor.
     """
-    package = importlib.util.find_spec("minatar")
-    assert package is not None
-    assert package.submodule_search_locations is not None
-    file = Path(package.submodule_search_locations[0]) / "environments" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"minatar.environments.{name}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_bare(f"minatar.environments.{name}")
 
 
 class Game:
@@ -65,7 +54,7 @@ class Game:
         difficulty_ramping: whether the game becomes faster with time, where it can.
     """
 
-    def __init__(self, module: ModuleType, sticky_actions: float, *, difficulty_ramping: bool) -> None:
+    def __init__(self, module: Any, sticky_actions: float, *, difficulty_ramping: bool) -> None:
         self._simulator = module.Env(ramping=difficulty_ramping)
         self._sticky_actions = sticky_actions
         self._random = self._simulator.random

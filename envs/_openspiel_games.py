@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from envs._near_names import near_names
+from envs._openspiel_statistics import statistics_of
 from srlhpc.environment import Array
 from srlhpc.errors import UserError
 
@@ -91,7 +92,7 @@ class Table:
     """One game that is played: its state, with chance drawn at once, and what players have so far."""
 
     def __init__(self, game: Any, shown: Shown) -> None:
-        self._game, self._tensor = game, f"{shown}_tensor"
+        self._game, self._tensor, self._statistics = game, f"{shown}_tensor", statistics_of(game)
         self.generator = np.random.default_rng(0)
         """What draws chance."""
         self._state = game.new_initial_state()
@@ -126,6 +127,11 @@ class Table:
         """What each player has so far."""
         returns: Sequence[float] = self._state.returns()
         return returns
+
+    @property
+    def statistics(self) -> Mapping[str, float]:
+        """What the game tells of itself once it is over."""
+        return self._statistics(self._state)
 
     def legal_actions(self) -> Sequence[int]:
         """Moves that are open to whose turn it is."""

@@ -129,7 +129,14 @@ class OpenSpiel(Environment):
             self._show(env)
         ended = now.terminated[:, 0]
         episodes = self._episodes.record(now.rewards, playing, ended)
-        return Step({_KIND: now}, [_with_returns(episode) for episode in episodes])
+        return Step({_KIND: now}, [self._told(episode) for episode in episodes])
+
+    def _told(self, episode: Episode) -> Episode:
+        """One with the game's own statistics and, where there are several seats, the return of each: of all together
+        nothing may be seen."""
+        several = len(episode.returns) > 1
+        returns = {f"return_{agent}": total for agent, total in episode.returns.items()} if several else {}
+        return replace(episode, metrics={**returns, **self._tables[episode.environment].statistics})
 
     def _show(self, env: int) -> None:
         now, table = self._now, self._tables[env]
@@ -173,10 +180,3 @@ class OpenSpiel(Environment):
             getattr(self._now, name)[:] = state[name]
         self._episodes.load_state(state)
         return Step({_KIND: self._now})
-
-
-def _with_returns(episode: Episode) -> Episode:
-    """One that tells the return of every seat, where there are several: of all together nothing may be seen."""
-    if len(episode.returns) == 1:
-        return episode
-    return replace(episode, metrics={f"return_{agent}": total for agent, total in episode.returns.items()})

@@ -21,6 +21,7 @@ from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, rando
 
 SIMULATORS = [
     "gymnasium",
+    "gymnasium_robotics",
     "ale_py",
     "mujoco",
     "dm_env",
@@ -28,6 +29,7 @@ SIMULATORS = [
     "envpool",
     "pettingzoo",
     "mpe2",
+    "overcooked",
     "pygame",
     "pyspiel",
 ]

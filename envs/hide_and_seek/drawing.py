@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from envs.hide_and_seek.canvas import Canvas, Color
+from envs._canvas import Canvas, Color
 from envs.hide_and_seek.game import Game
 from envs.hide_and_seek.geometry import CONE, FACING
 from envs.hide_and_seek.grab import NOTHING

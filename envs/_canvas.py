@@ -1,4 +1,4 @@
-"""Painting simple shapes on an array of pixels, in the coordinates of the floor."""
+"""Painting simple shapes on an array of pixels, in the coordinates of what is shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.hide_and_seek.walls import Rectangle
 from srlhpc.environment import Array, BoolArray
 
 Color = tuple[int, int, int]
@@ -16,7 +15,7 @@ _SAMPLES = 2
 
 
 class Canvas:
-    """A picture of a part of the floor, y upwards.
+    """A picture of a part of a plane, y upwards.
 
     Args:
         view: left, lower, right, upper edge of what is shown.
@@ -24,7 +23,7 @@ class Canvas:
         background: its colour.
     """
 
-    def __init__(self, view: Rectangle, pixels: int, background: Color) -> None:
+    def __init__(self, view: tuple[float, float, float, float], pixels: int, background: Color) -> None:
         left, lower, right, upper = view
         self._scale = pixels * _SAMPLES / (right - left)
         width, height = pixels * _SAMPLES, round((upper - lower) * self._scale / _SAMPLES) * _SAMPLES
