@@ -30,6 +30,9 @@ SIMULATORS = [
     "mpe2",
     "pygame",
     "pyspiel",
+    "vizdoom",
+    "minigrid",
+    "crafter",
 ]
 """Packages that are loaded where an environment is built, and nowhere else."""
 

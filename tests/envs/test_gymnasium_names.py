@@ -149,6 +149,10 @@ def test_minatar_name_is_answered_by_its_factory() -> None:
     assert "environment: {factory: minatar, game: space_invaders}" in answer("MinAtar/SpaceInvaders-v1")
 
 
+def test_scenario_of_vizdoom_is_answered_by_its_factory() -> None:
+    assert "environment: {factory: vizdoom, scenario: health_gathering}" in answer("VizdoomHealthGathering-v1")
+
+
 def test_task_of_the_control_suite_is_answered_by_our_own_adapter() -> None:
     ours = "environment: {factory: dm_control, domain: cartpole, task: swingup_sparse}"
     assert ours in answer("dm_control/cartpole-swingup_sparse-v0")
