@@ -30,7 +30,7 @@ _OLD_GAMES = "Pong|Breakout|Qbert|Seaquest|SpaceInvaders|BeamRider|Enduro|MsPacm
 
 HOMES = (
     Home("ale_py", "'srlhpc[atari]'", rf"ALE/|\w+NoFrameskip-|({_OLD_GAMES})(-ram)?(Deterministic)?-v[04]"),
-    Home("minigrid", "minigrid", "MiniGrid-|BabyAI-"),
+    Home("minigrid", "'srlhpc[minigrid]'", "MiniGrid-|BabyAI-"),
     Home("vizdoom.gymnasium_wrapper", "'srlhpc[vizdoom]'", "Vizdoom"),
     Home("highway_env", "highway-env", "(highway|merge|roundabout|parking|intersection|racetrack|exit|u-turn)-"),
     Home("gymnasium_robotics", "gymnasium-robotics", "Fetch|Hand(Man|Rea)|(Ant|Point)Maze_|Adroit|Franka"),
@@ -69,7 +69,7 @@ def what_to_write_instead(name: str) -> str:
     module, bare = _split(name)
     if newest := newest_version(name):
         return f"its newest version is '{newest}'"
-    if ours := _environment_of_ours(bare):
+    if not module and (ours := _environment_of_ours(bare)):
         return f"take environment: {{{ours}}}"
     home = next((home for home in HOMES if re.match(home.ids, bare)), None)
     if home and not _is_installed(home.module):
@@ -95,6 +95,8 @@ def _environment_of_ours(bare: str) -> str:
         return f"factory: dm_control, domain: {task[1]}, task: {task[2]}"
     if scenario := re.fullmatch(r"Vizdoom([A-Za-z]+)-v\d+", bare):
         return f"factory: vizdoom, scenario: {_in_lower_case(scenario[1])}"
+    if re.match("MiniGrid-|BabyAI-", bare):
+        return f"factory: minigrid, id: {bare}"
     return ""
 
 
