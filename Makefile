@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # How many tests `make test` runs at the same time. Those on Slurm mostly wait.
 WORKERS ?= 3
 # Everything that the jobs in jobs/ need, but EnvPool, which is large.
-EXTRAS := mpich,atari,minatar,box2d,mujoco,dm-control,pettingzoo,openspiel,vizdoom,minigrid,league,plot,video,bench
+EXTRAS := mpich,atari,minatar,box2d,mujoco,dm-control,pettingzoo,openspiel,vizdoom,minigrid,crafter,league,plot,video,bench
 
 .PHONY: run venv venv-test test lint types format slurm-lab slurm-lab-stop bench-rivals clean
 
