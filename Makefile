@@ -10,7 +10,7 @@ ALONE := $(BIN)/python -m pip install --quiet --disable-pip-version-check --cons
 # How many tests `make test` runs at the same time. Those on Slurm mostly wait.
 WORKERS ?= 3
 # Everything that the jobs in jobs/ need, but EnvPool, which is large.
-EXTRAS := mpich,atari,minatar,box2d,mujoco,mamujoco,dm-control,pettingzoo,openspiel,league,plot,video,bench
+EXTRAS := mpich,atari,minatar,box2d,mujoco,mamujoco,dm-control,pettingzoo,openspiel,vizdoom,minigrid,crafter,league,plot,video,bench
 
 .PHONY: run venv venv-test test lint types format slurm-lab slurm-lab-stop bench-rivals clean
 

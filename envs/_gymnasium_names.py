@@ -30,8 +30,8 @@ _OLD_GAMES = "Pong|Breakout|Qbert|Seaquest|SpaceInvaders|BeamRider|Enduro|MsPacm
 
 HOMES = (
     Home("ale_py", "'srlhpc[atari]'", rf"ALE/|\w+NoFrameskip-|({_OLD_GAMES})(-ram)?(Deterministic)?-v[04]"),
-    Home("minigrid", "minigrid", "MiniGrid-|BabyAI-"),
-    Home("vizdoom.gymnasium_wrapper", "vizdoom", "Vizdoom"),
+    Home("minigrid", "'srlhpc[minigrid]'", "MiniGrid-|BabyAI-"),
+    Home("vizdoom.gymnasium_wrapper", "'srlhpc[vizdoom]'", "Vizdoom"),
     Home("highway_env", "highway-env", "(highway|merge|roundabout|parking|intersection|racetrack|exit|u-turn)-"),
     Home("gymnasium_robotics", "gymnasium-robotics", "Fetch|Hand(Man|Rea)|(Ant|Point)Maze_|Adroit|Franka"),
     Home("miniworld", "miniworld", "MiniWorld-"),
@@ -69,10 +69,8 @@ def what_to_write_instead(name: str) -> str:
     module, bare = _split(name)
     if newest := newest_version(name):
         return f"its newest version is '{newest}'"
-    if game := re.fullmatch(r"MinAtar/(\w+)-v\d+", bare):
-        return f"take environment: {{factory: minatar, game: {re.sub('(?<=[a-z])(?=[A-Z])', '_', game[1]).lower()}}}"
-    if task := re.fullmatch(r"dm_control/(\w+)-(\w+)-v\d+", bare):
-        return f"take environment: {{factory: dm_control, domain: {task[1]}, task: {task[2]}}}"
+    if not module and (ours := _environment_of_ours(bare)):
+        return f"take environment: {{{ours}}}"
     home = next((home for home in HOMES if re.match(home.ids, bare)), None)
     if home and not _is_installed(home.module):
         return (
@@ -87,6 +85,24 @@ def what_to_write_instead(name: str) -> str:
         except Exception as error:
             failures.append(f"importing {other}, which should register it, fails: {type(error).__name__}: {error}")
     return _registered_by(bare, modules) or "; ".join(failures) or _near(module or next(iter(modules), ""), bare)
+
+
+def _environment_of_ours(bare: str) -> str:
+    """Settings of an environment of this package that plays the same; empty without one."""
+    if game := re.fullmatch(r"MinAtar/(\w+)-v\d+", bare):
+        return f"factory: minatar, game: {_in_lower_case(game[1])}"
+    if task := re.fullmatch(r"dm_control/(\w+)-(\w+)-v\d+", bare):
+        return f"factory: dm_control, domain: {task[1]}, task: {task[2]}"
+    if scenario := re.fullmatch(r"Vizdoom([A-Za-z]+)-v\d+", bare):
+        return f"factory: vizdoom, scenario: {_in_lower_case(scenario[1])}"
+    if re.match("MiniGrid-|BabyAI-", bare):
+        return f"factory: minigrid, id: {bare}"
+    return ""
+
+
+def _in_lower_case(name: str) -> str:
+    """`SpaceInvaders` as `space_invaders`."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _split(name: str) -> tuple[str, str]:

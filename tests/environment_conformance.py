@@ -32,6 +32,9 @@ SIMULATORS = [
     "overcooked",
     "pygame",
     "pyspiel",
+    "vizdoom",
+    "minigrid",
+    "crafter",
 ]
 """Packages that are loaded where an environment is built, and nowhere else."""
 

@@ -24,7 +24,7 @@ class Toy(Env):
     def reset(self, seed=None, options=None):
         return 0, {}
 
-for id in ("TriGrid-Empty-8x8-v0", "TriGrid-Door-v0", "Knot-v3"):
+for id in ("Trilevel-Empty-8x8-v0", "Trilevel-Door-v0", "Knot-v3"):
     register(id, Toy)
 """
 
@@ -37,25 +37,25 @@ def answer(name: str) -> str:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of an installed package `trigrid`, whose import registers environments that no other test knows."""
-    package, facts = tmp_path / "trigrid", tmp_path / "tri_grid-1.0.dist-info"
+    """The folder of an installed package `trilevel`, whose import registers environments that no other test knows."""
+    package, facts = tmp_path / "trilevel", tmp_path / "tri_grid-1.0.dist-info"
     package.mkdir()
     facts.mkdir()
     (package / "__init__.py").write_text(REGISTERS)
     (facts / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: tri-grid\nVersion: 1.0\nRequires-Dist: gymnasium>=1\n"
     )
-    (facts / "top_level.txt").write_text("trigrid\n")
+    (facts / "top_level.txt").write_text("trilevel\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(gymnasium.envs.registration, "registry", registry := dict(gymnasium.registry))
     monkeypatch.setattr(gymnasium, "registry", registry)
     yield package
-    for name in [name for name in sys.modules if name.partition(".")[0] == "trigrid"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "trilevel"]:
         del sys.modules[name]
 
 
-def give_home(monkeypatch: pytest.MonkeyPatch, module: str = "trigrid") -> None:
-    homes = (Home(module, "tri-grid", "TriGrid-"), *HOMES)
+def give_home(monkeypatch: pytest.MonkeyPatch, module: str = "trilevel") -> None:
+    homes = (Home(module, "tri-grid", "Trilevel-"), *HOMES)
     monkeypatch.setattr(_gymnasium_names, "HOMES", homes)
 
 
@@ -81,9 +81,11 @@ def test_name_in_other_letters_is_answered_by_near_ones_of_the_newest_version() 
 
 def test_name_of_a_package_that_is_not_installed_is_answered_by_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     give_home(monkeypatch)
-    said = answer("TriGrid-Empty-8x8-v0")
-    assert "pip install tri-grid, then write the id as trigrid:TriGrid-Empty-8x8-v0" in said
-    assert "needs the package 'trigrid', which is not installed here: pip install tri-grid" in answer("trigrid:Knot-v0")
+    said = answer("Trilevel-Empty-8x8-v0")
+    assert "pip install tri-grid, then write the id as trilevel:Trilevel-Empty-8x8-v0" in said
+    assert "needs the package 'trilevel', which is not installed here: pip install tri-grid" in answer(
+        "trilevel:Knot-v0"
+    )
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -92,24 +94,24 @@ def test_name_of_an_installed_package_is_answered_by_its_module(
 ) -> None:
     if is_known:
         give_home(monkeypatch)
-    said = answer("TriGrid-Empty-8x8-v0")
-    assert said.endswith("trigrid registers it on import: write the id as trigrid:TriGrid-Empty-8x8-v0")
-    assert build(Settings(factory="gymnasium", id="trigrid:TriGrid-Empty-8x8-v0"), 1, 0).num_environments == 1
+    said = answer("Trilevel-Empty-8x8-v0")
+    assert said.endswith("trilevel registers it on import: write the id as trilevel:Trilevel-Empty-8x8-v0")
+    assert build(Settings(factory="gymnasium", id="trilevel:Trilevel-Empty-8x8-v0"), 1, 0).num_environments == 1
 
 
 def test_name_in_a_module_of_an_installed_package_is_answered_by_that_module(installed: Path) -> None:
     (installed / "__init__.py").write_text("")
     (installed / "knots.py").write_text(REGISTERS)
-    assert answer("Knot-v3").endswith("trigrid.knots registers it on import: write the id as trigrid.knots:Knot-v3")
+    assert answer("Knot-v3").endswith("trilevel.knots registers it on import: write the id as trilevel.knots:Knot-v3")
 
 
 def test_mistyped_name_of_a_known_package_is_answered_by_near_ones_with_the_module(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     give_home(monkeypatch)
-    assert answer("TriGrid-Emty-8x8-v0").endswith("did you mean 'trigrid:TriGrid-Empty-8x8-v0'?")
-    assert answer("trigrid:TriGrid-Dor-v0").endswith("did you mean 'trigrid:TriGrid-Door-v0'?")
-    assert answer("trigrid:Knot-v4").endswith("its newest version is 'trigrid:Knot-v3'")
+    assert answer("Trilevel-Emty-8x8-v0").endswith("did you mean 'trilevel:Trilevel-Empty-8x8-v0'?")
+    assert answer("trilevel:Trilevel-Dor-v0").endswith("did you mean 'trilevel:Trilevel-Door-v0'?")
+    assert answer("trilevel:Knot-v4").endswith("its newest version is 'trilevel:Knot-v3'")
 
 
 def test_installed_package_that_does_not_import_is_not_called_missing(
@@ -117,21 +119,21 @@ def test_installed_package_that_does_not_import_is_not_called_missing(
 ) -> None:
     give_home(monkeypatch)
     (installed / "__init__.py").write_text("import no_such_dependency")
-    said = answer("TriGrid-Empty-8x8-v0")
-    assert "importing trigrid, which should register it, fails: ModuleNotFoundError" in said
+    said = answer("Trilevel-Empty-8x8-v0")
+    assert "importing trilevel, which should register it, fails: ModuleNotFoundError" in said
     assert "'no_such_dependency'" in said
-    assert "needs the package 'no_such_dependency', which is not installed" in answer("trigrid:TriGrid-Door-v0")
+    assert "needs the package 'no_such_dependency', which is not installed" in answer("trilevel:Trilevel-Door-v0")
     assert "pip install" not in said
 
 
 def test_part_that_an_installed_package_lacks_is_told_from_a_missing_package(installed: Path) -> None:
-    (installed / "__init__.py").write_text("import trigrid.old_part")
-    assert "needs 'trigrid.old_part', which the installed 'trigrid' does not have" in answer("trigrid:Knot-v3")
+    (installed / "__init__.py").write_text("import trilevel.old_part")
+    assert "needs 'trilevel.old_part', which the installed 'trilevel' does not have" in answer("trilevel:Knot-v3")
 
 
 def test_package_that_is_installed_but_broken_is_told_from_a_missing_one(installed: Path) -> None:
     (installed / "__init__.py").write_text("raise ImportError('libGL.so.1: cannot open shared object file')")
-    said = answer("trigrid:Knot-v3")
+    said = answer("trilevel:Knot-v3")
     assert said.endswith("cannot be made: libGL.so.1: cannot open shared object file")
 
 
@@ -147,6 +149,14 @@ def test_name_that_nobody_knows_is_answered_by_the_form_with_a_module() -> None:
 
 def test_minatar_name_is_answered_by_its_factory() -> None:
     assert "environment: {factory: minatar, game: space_invaders}" in answer("MinAtar/SpaceInvaders-v1")
+
+
+def test_level_of_minigrid_is_answered_by_its_factory() -> None:
+    assert "environment: {factory: minigrid, id: BabyAI-NoSuch-v0}" in answer("BabyAI-NoSuch-v0")
+
+
+def test_scenario_of_vizdoom_is_answered_by_its_factory() -> None:
+    assert "environment: {factory: vizdoom, scenario: health_gathering}" in answer("VizdoomHealthGathering-v9")
 
 
 def test_task_of_the_control_suite_is_answered_by_our_own_adapter() -> None:
