@@ -12,6 +12,10 @@ import numpy as np
 
 from srlhpc.league.payoffs import FloatArray
 
+_ROUNDING = 1e-9
+"""Payoffs that differ by less than this part of the greatest are equal: means of the same games that were added in
+another order differ in their last bits."""
+
 
 class Mixtures(NamedTuple):
     """How often each side plays each of its strategies: float64 `[R]` and `[C]`, each of sum 1."""
@@ -38,8 +42,19 @@ class Game:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether both sides have the same strategies and it does not matter who is which."""
-        return self.row.shape[0] == self.row.shape[1] and np.array_equal(self.column, self.row.T)
+        """Whether both sides have the same strategies and it does not matter who is which, rounding aside.
+
+        Means of games that were played apart on either side differ by chance, too: `PayoffTable.without_sides` has one
+        mean of both.
+        """
+        return self.row.shape[0] == self.row.shape[1] and bool(
+            (np.abs(self.column - self.row.T) <= self.rounding).all()
+        )
+
+    @property
+    def rounding(self) -> float:
+        """Payoffs that differ by no more are equal."""
+        return _ROUNDING * float(np.abs([self.row, self.column]).max(initial=0.0))
 
 
 def symmetric(payoffs: FloatArray) -> Game:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srlhpc.league.game import Game, Mixtures, best_responses, nash_conv, symmetric, values
-from srlhpc.league.meta_solvers import nash, uniform
+from srlhpc.league.meta_solvers import alpha_rank, nash, uniform
+from srlhpc.league.payoffs import PayoffTable
 from tests.league.matrix_games import ROCK_PAPER_SCISSORS
 
 RPS = symmetric(ROCK_PAPER_SCISSORS)
@@ -87,6 +90,20 @@ def test_symmetry_is_seen_in_the_payoffs() -> None:
     assert RPS.is_symmetric
     assert not Game(general, -general).is_symmetric
     assert not Game(np.zeros((2, 3)), np.zeros((2, 3))).is_symmetric
+
+
+def test_symmetry_is_seen_in_means_whatever_the_order_of_games() -> None:
+    random = np.random.default_rng(0)
+    table = PayoffTable.empty("abc", "abc")
+    for number, (row, column) in enumerate(itertools.product("abc", repeat=2), 1):
+        table.add(row, column, random.normal(size=(number, 2)))
+    game = Game(*table.without_sides().mean_returns)
+    # The two sides of a pairing were added in another order.
+    assert (game.column != game.row.T).any()
+    assert game.is_symmetric
+    shares = alpha_rank.solve(game)
+    assert shares.row.tolist() == alpha_rank.solve(symmetric(game.row)).row.tolist()
+    assert not Game(game.row, game.column + 1e-3 * np.eye(3)).is_symmetric
 
 
 @settings(max_examples=30, deadline=None)

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from srlhpc.errors import UserError
 from srlhpc.league.game import Game, Mixtures
 from srlhpc.league.payoffs import FloatArray
 
 _EQUAL = 1e-9
 """Payoffs that differ by less than this part of their range are equal."""
+
+_MOST_STATES = 5_000
+"""Pairs of strategies at most: so many take 400 MB, and twice as many eight times as long."""
 
 
 def solve(game: Game, *, downhill: float = 0.01) -> Mixtures:
@@ -26,11 +30,20 @@ def solve(game: Game, *, downhill: float = 0.01) -> Mixtures:
     Args:
         game: of two sides.
         downhill: chance to follow a deviation that loses, in (0, 0.5).
+
+    Raises:
+        UserError: a game that is not symmetric has more than 5,000 pairs.
     """
     if game.is_symmetric:
         shares = _stationary(_of_one_population(game.row, downhill))
         return Mixtures(shares, shares.copy())
     rows, columns = game.row.shape
+    if rows * columns > _MOST_STATES:
+        raise UserError(
+            f"the meta-solver alpha_rank would need {rows * columns:,} states for a game of {rows} x {columns} "
+            f"strategies that is not symmetric, and takes at most {_MOST_STATES:,}; if both sides are alike, take the "
+            "symmetric game of the means of both (PayoffTable.without_sides), else regret_matching"
+        )
     shares = _stationary(_of_two_populations(game, downhill)).reshape(rows, columns)
     return Mixtures(shares.sum(axis=1), shares.sum(axis=0))
 

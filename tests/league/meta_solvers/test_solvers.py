@@ -164,6 +164,13 @@ def test_alpha_rank_stays_at_the_equilibrium_of_a_game_that_has_a_dominant_one()
         assert mixtures.row[1] > 0.98
 
 
+def test_alpha_rank_refuses_pairs_that_fill_the_memory_but_not_as_many_players_of_a_symmetric_game() -> None:
+    payoffs = zero_sum(1, 71, 71).row
+    with pytest.raises(UserError, match=r"would need 5,041 states for a game of 71 x 71 .*without_sides"):
+        alpha_rank.solve(Game(payoffs, -payoffs))
+    assert alpha_rank.solve(symmetric(payoffs)).row.sum() == pytest.approx(1.0)
+
+
 def test_nash_without_scipy_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     with pytest.raises(UserError, match=r"nash needs scipy, .*pip install 'srlhpc\[league\]', or take regret_matching"):
