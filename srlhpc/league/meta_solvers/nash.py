@@ -8,20 +8,39 @@ from srlhpc.errors import UserError
 from srlhpc.league.game import Game, Mixtures
 from srlhpc.league.payoffs import FloatArray
 
+_LARGEST_SHARE = 0.1
+"""Part of the range of payoffs by which what both sides get together may vary. NashConv of the solution is no more than
+that, which is what 100 games of ±1 leave open about a mean anyway: 1.96 standard errors of 0.1 in a range of 2."""
+
 
 def solve(game: Game) -> Mixtures:
     """Mixtures of which neither side can improve alone: max_x min_j Σ_i x_i U_ij, and likewise for the other side.
 
-    U = (row - column) / 2 is the part of the game that is zero-sum: mean returns are never exactly opposite, and what
-    both sides get together moves nobody. A symmetric game is antisymmetric in it, and both sides get the same mixture.
-    Of several equilibria it is one; which, is up to the program's solver.
+    U = (row - column) / 2 is the part of the game that is zero-sum, since mean returns are never exactly opposite. A
+    symmetric game is antisymmetric in it, and both sides get the same mixture. Of several equilibria it is one; which,
+    is up to the program's solver.
+
+    What both sides get together, row + column, moves nobody where it is the same for all pairs. Else the mixtures need
+    not be an equilibrium: NashConv is at most as much as it varies.
 
     Raises:
-        UserError: scipy is not installed.
+        UserError: it varies by more than a tenth of the payoffs' range, or scipy is not installed.
     """
+    _check_zero_sum(game)
     part = (game.row - game.column) / 2
     row = _maximin(part)
     return Mixtures(row, row.copy() if game.is_symmetric else _maximin(-part.T))
+
+
+def _check_zero_sum(game: Game) -> None:
+    varies = float(np.ptp(game.row + game.column))
+    span = max(float(np.ptp(game.row)), float(np.ptp(game.column)))
+    if varies > _LARGEST_SHARE * span + game.rounding:
+        raise UserError(
+            f"the meta-solver nash needs a zero-sum game, but what both sides get together varies by {varies:.3g}, "
+            f"with payoffs in a range of {span:.3g}; take regret_matching or alpha_rank. If it is only the noise of "
+            "games that were played apart, solve the game of (row - column) / 2 and its opposite"
+        )
 
 
 def _maximin(payoffs: FloatArray) -> FloatArray:

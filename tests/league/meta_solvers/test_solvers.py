@@ -72,6 +72,27 @@ def test_means_that_are_not_quite_zero_sum_are_antisymmetrised() -> None:
     assert nash.solve(unequal).row.tolist() == pytest.approx([0.25, 0.5, 0.25], abs=0.002)
 
 
+@pytest.mark.parametrize("column", [[[1.0, 0.0], [0.0, 2.0]], [[2.0, 0.0], [0.0, 1.0]]])
+def test_game_that_is_not_zero_sum_is_refused_by_nash(column: list[list[float]]) -> None:
+    """Battle of the sexes, where the solution of (row - column) / 2 has NashConv 2, and a game of common interest."""
+    with pytest.raises(UserError, match=r"get together varies by [34], with payoffs in a range of 2; take regret_m"):
+        nash.solve(Game(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array(column)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds)
+def test_nash_conv_is_at_most_what_both_sides_together_vary_by(seed: int) -> None:
+    game = zero_sum(seed)
+    together = np.random.default_rng(seed).uniform(0.0, 0.09 * np.ptp(game.row), game.row.shape)
+    mixed = Game(game.row + together, game.column)
+    assert nash_conv(mixed, nash.solve(mixed)) <= np.ptp(together) + 1e-6
+
+
+def test_game_whose_payoffs_are_all_equal_is_zero_sum_for_all_rounding() -> None:
+    payoffs = np.array([[0.1, 0.1], [0.1, 0.1 + 1e-16]])
+    assert nash.solve(Game(payoffs, -payoffs.T)).row.sum() == pytest.approx(1.0)
+
+
 def test_value_of_kuhn_poker_is_a_loss_of_an_eighteenth() -> None:
     """Its undominated strategies (Kuhn 1950): the first player bets a jack and calls a queen or not, the second
     calls a queen and bluffs a jack or not; a king always bets or calls, and a first player's king may lie in wait."""
