@@ -186,13 +186,13 @@ def loaded_policy(plan: Plan, name: str, tree: Mapping[str, Any], file: Path, pa
         name: of the policy.
         tree: the checkpoint.
         file: where it was read from.
-        paths: of the run, where the weights are of policies that nobody trains; None: there are none.
+        paths: of the run, where the weights are of policies that the checkpoint lacks; None: it lacks none.
 
     Raises:
         UserError: the checkpoint lacks it, or has another network's.
     """
-    policy = build_policy(plan, name, paths)
     part = tree["policies"].get(name)
+    policy = build_policy(plan, name, paths if part is None else None)
     if part is not None:
         load_parameters(policy, part["parameters"], f"{file}: policy '{name}'")
     elif plan.trainers(name):

@@ -95,11 +95,11 @@ def _contestant(name: str, named: NamedCheckpoint, plan: Plan) -> Contestant:
 
 
 def _check_weights(named: NamedCheckpoint, plan: Plan) -> None:
-    """Refuses policies that begin with weights which lie in the folder of a run that is not known."""
-    lacking = [seat.policy for seat in plan.seats if plan.spec.policies[seat.policy].weights_from is not None]
-    if lacking:
+    """Refuses policies whose only weights lie in the folder of a run that is not known."""
+    given = [seat.policy for seat in plan.seats if plan.spec.policies[seat.policy].weights_from is not None]
+    if lacking := [policy for policy in given if policy not in named.tree["policies"]]:
         raise UserError(
-            f"{named.file}: policy '{lacking[0]}' begins with weights that lie in its run's folder (weights_from); "
+            f"{named.file}: policy '{lacking[0]}' plays with weights that lie in its run's folder (weights_from); "
             "name the checkpoint there"
         )
 

@@ -25,7 +25,7 @@ def build_policy(plan: Plan, name: str, paths: RunPaths | None = None) -> Policy
     Args:
         plan: of the run.
         name: of the policy.
-        paths: of the run, where there are weights that a policy begins with; None: there are none.
+        paths: of the run, where there are weights that a policy begins with; None: it is given others.
 
     Raises:
         UserError: those do not fit.
@@ -35,8 +35,7 @@ def build_policy(plan: Plan, name: str, paths: RunPaths | None = None) -> Policy
     head = spec.algorithm.needs(kind).head
     build = _function(plan, name, _offer(plan, name).build)
     policy: Policy = build(spec.network, kind, spec.normalize, *(() if head is None else (head,)))
-    if spec.weights_from is not None:
-        assert paths is not None
+    if spec.weights_from is not None and paths is not None:
         file = paths.weights_of(name)
         load_parameters(policy, read_checkpoint(file)["parameters"], f"{file}: policy '{name}'")
     return policy

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from srlhpc.arena.contestants import Contestant, contestants_of
-from srlhpc.data.checkpoint import write_checkpoint
+from srlhpc.data.checkpoint import read_checkpoint, write_checkpoint
 from srlhpc.errors import UserError
 from srlhpc.runs.named_checkpoint import find_checkpoint
 from srlhpc.runs.paths import RunPaths
@@ -96,14 +96,20 @@ def test_other_sides_are_refused(tmp_path: Path) -> None:
     assert found(tmp_path, "mine", "yours", patterns=["lone", "pack_.*"])
 
 
-def test_file_whose_weights_lie_in_its_runs_folder_is_refused_elsewhere(root: Path, tmp_path: Path) -> None:
+def test_file_is_refused_elsewhere_only_if_its_runs_folder_has_the_weights(root: Path, tmp_path: Path) -> None:
     job = job_of()
     weights = {"weights_from": str(checkpoint(RunPaths(root / "one"), 1))}
     spec = ExperimentSpec.model_validate(job | {"policies": {"default": job["policies"]["default"] | weights}})
     meta = {"updates": 3, "spec": dump_experiment(spec)}
     write_checkpoint(tmp_path / "kept.h5", {"meta": meta, "policies": {}})
-    with pytest.raises(UserError, match=r"kept\.h5: policy 'default' begins with weights that lie in its run's folder"):
+    with pytest.raises(UserError, match=r"kept\.h5: policy 'default' plays with weights that lie in its run's folder"):
         found(root, "one", str(tmp_path / "kept.h5"))
+    # What it began with does not matter where the file holds what became of it.
+    policies = read_checkpoint(checkpoint(RunPaths(root / "two"), 1))["policies"]
+    write_checkpoint(tmp_path / "kept.h5", {"meta": meta, "policies": {"default": policies["left"]}})
+    _, kept = found(root, "one", str(tmp_path / "kept.h5"))
+    played = kept.policies["default"].state_dict()["policy_head.linear.bias"]
+    assert played.tolist() == policies["left"]["parameters"]["policy_head.linear.bias"].tolist()
 
 
 def test_file_that_does_not_say_what_it_was_trained_on_is_refused_outside_of_its_run(
