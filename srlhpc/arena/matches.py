@@ -55,6 +55,8 @@ class Played:
     """Episodes that were given up."""
     most_steps: int
     """After so many steps."""
+    undrawn: tuple[str, ...]
+    """Contestants with a policy whose rule says how it acts in evaluation: `Conditions.drawn` does not change it."""
 
 
 def play(
@@ -97,6 +99,11 @@ class _Stage:
             [_players(contestant, side, environment.num_environments, draws=conditions.drawn) for side in sides]
             for contestant in contestants
         ]
+        self._undrawn = tuple(
+            name
+            for name, (first, second) in zip(self._names, self._players, strict=True)
+            if any(player.explores for player in (*first, *second))
+        )
         self._most_steps, self._progress = most_steps, Progress(line)
 
     def play(self) -> Played:
@@ -115,10 +122,10 @@ class _Stage:
             returns[row, column] = self._returns(played.episodes, self._environment.num_environments)
             by_side.add(names[row], names[column], np.concatenate(returns[row, column]))
         if alike:
-            return Played(by_side, by_side.without_sides(), alike, unfinished, self._most_steps)
+            return Played(by_side, by_side.without_sides(), alike, unfinished, self._most_steps, self._undrawn)
         for row, column in itertools.combinations(range(len(names)), 2):
             games.add(names[row], names[column], _both_sides(returns[row, column], returns[column, row]))
-        return Played(by_side, games.without_sides(), alike, unfinished, self._most_steps)
+        return Played(by_side, games.without_sides(), alike, unfinished, self._most_steps, self._undrawn)
 
     def _round(self, row: int, column: int) -> Round:
         # Two episodes that are added up begin alike, so that neither has the better start; episodes that count one by

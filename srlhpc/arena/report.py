@@ -34,6 +34,7 @@ def result_of(
         "episodes": conditions.episodes,
         "seed": conditions.seed,
         "drawn": conditions.drawn,
+        "undrawn": list(played.undrawn),
         "unfinished": played.unfinished,
         "max_episode_steps": played.most_steps,
         "ratings": {name: array.tolist() for name, array in ratings._asdict().items()},

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srlhpc.arena.matches import Conditions, Played
 from srlhpc.arena.report import ratings_of
@@ -19,6 +20,8 @@ from srlhpc.league.payoffs import PayoffTable
 _BETWEEN = 2
 """Blanks between two columns."""
 _NOT_PLAYED = "-"
+_ROUNDING = 1e-9
+"""Returns that differ by less than this part of their mean are equal."""
 Column = Sequence[str]
 """A heading and a cell for each contestant."""
 
@@ -40,8 +43,9 @@ def lines_of(sides: Sequence[Side], conditions: Conditions, played: Played, widt
     for place, side in enumerate(() if played.alike else sides):
         lines += ["", f"mean return of {side.name}; rows play {sides[0].name}, columns {sides[1].name}"]
         lines += _wrapped([numbers], _by_opponent(_returns(played.by_side, place)), width)
-    remark = textwrap.wrap(_remark(conditions, played), width)
-    return [*lines, *(["", *remark] if remark else [])]
+    for remark in _remarks(conditions, played):
+        lines += ["", *textwrap.wrap(remark, width)]
+    return lines
 
 
 def _heading(sides: Sequence[Side], conditions: Conditions, played: Played) -> str:
@@ -114,12 +118,29 @@ def _rendered(columns: Sequence[Column]) -> Iterator[str]:
         yield (" " * _BETWEEN).join(cells).rstrip()
 
 
-def _remark(conditions: Conditions, played: Played) -> str:
-    """A warning where the same episode was played again and again; else empty."""
-    repeated = played.by_side.counts > 1
-    if conditions.drawn or not repeated.any() or played.by_side.deviations[:, repeated].any():
-        return ""
-    return (
-        "All episodes of a pairing brought the same returns, so the intervals promise too much: these are the most "
-        "likely actions, from the same start. --draw-actions draws actions as the policies weigh them."
-    )
+def _remarks(conditions: Conditions, played: Played) -> Iterator[str]:
+    """Warnings of pairings in which one episode may have been played again and again, and of what is not drawn."""
+    names = played.games.rows
+    undrawn = np.array([not conditions.drawn or name in played.undrawn for name in names])
+    alike = [
+        f"{row + 1}-{column + 1}"
+        for row, column in np.argwhere(_constant(played.by_side) & undrawn[:, None] & undrawn).tolist()
+    ]
+    if alike:
+        may_draw = not conditions.drawn and len(played.undrawn) < len(names)
+        yield (
+            f"{counted(len(alike), 'pairing')} (row-column) brought the same returns in all episodes: "
+            f"{', '.join(alike)}. If that is one episode again and again, the intervals promise too much there."
+            + (" --draw-actions draws actions as the policies weigh them." if may_draw else "")
+        )
+    if conditions.drawn and played.undrawn:
+        yield (
+            f"--draw-actions does not change {', '.join(played.undrawn)}: the learning rule says how its policy acts "
+            "in evaluation."
+        )
+
+
+def _constant(table: PayoffTable) -> NDArray[np.bool_]:
+    """`[R, C]`: pairings of several games that all brought the same returns, but for rounding of their mean."""
+    spread = table.counts * np.square(_ROUNDING * table.means)
+    return (table.counts > 1) & (table.deviations <= spread).all(axis=0)

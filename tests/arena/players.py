@@ -9,6 +9,7 @@ from typing import Any
 
 from srlhpc.data.checkpoint import write_checkpoint
 from srlhpc.data.checkpoint_names import name_of
+from srlhpc.environment import Array
 from srlhpc.plan.plan import Plan
 from srlhpc.ranks.policies import build_policy
 from srlhpc.runs.paths import RunPaths
@@ -41,12 +42,20 @@ def make_players(root: Path, name: str, job: Mapping[str, Any], *players: Sequen
 
 def write_player(paths: RunPaths, plan: Plan, updates: int, chances: Sequence[float]) -> None:
     """A checkpoint all of whose policies choose actions with these chances, whatever they see."""
-    parts = {}
-    for seat in plan.seats:
-        arrays = {name: tensor.numpy().copy() for name, tensor in build_policy(plan, seat.policy).state_dict().items()}
+    parameters = {seat.policy: initial_parameters(plan, seat.policy) for seat in plan.seats}
+    for arrays in parameters.values():
         arrays["policy_head.linear.weight"][:] = 0.0
         arrays["policy_head.linear.bias"][:] = [math.log(max(chance, 1e-9)) for chance in chances]
-        parts[seat.policy] = {"parameters": arrays}
+    write_parameters(paths, plan, updates, parameters)
+
+
+def initial_parameters(plan: Plan, policy: str) -> dict[str, Array]:
+    return {name: tensor.numpy().copy() for name, tensor in build_policy(plan, policy).state_dict().items()}
+
+
+def write_parameters(paths: RunPaths, plan: Plan, updates: int, parameters: Mapping[str, Mapping[str, Array]]) -> None:
+    """A checkpoint with these parameters of each policy."""
+    parts = {policy: {"parameters": arrays} for policy, arrays in parameters.items()}
     meta = {"updates": updates, "spec": dump_experiment(plan.spec)}
     write_checkpoint(paths.checkpoints / name_of(updates), {"meta": meta, "policies": parts})
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,25 @@ import pytest
 from srlhpc.arena.contestants import contestants_of
 from srlhpc.arena.matches import Conditions, Played, play
 from srlhpc.arena.report import ratings_of, result_of
+from srlhpc.arena.sides import Side
 from srlhpc.arena.tables import lines_of
 from srlhpc.errors import UserError
+from srlhpc.league.payoffs import PayoffTable
 from srlhpc.runs.named_checkpoint import find_checkpoint
 from srlhpc.runs.progress import ProgressLine
-from tests.arena.players import PAPER, ROCK, RPS, SCISSORS, TWO_POLICIES, always, job_of, make_players
+from tests.arena.players import (
+    PAPER,
+    ROCK,
+    RPS,
+    SCISSORS,
+    TWO_POLICIES,
+    always,
+    initial_parameters,
+    job_of,
+    make_players,
+    write_parameters,
+)
+from tests.launch.making_runs import make_attempt, make_run
 
 UNEVEN = {"factory": "tests.arena.uneven"}
 
@@ -166,10 +182,42 @@ def test_returns_of_sides_that_are_not_alike_are_told_one_by_one(root: Path) -> 
 
 
 def test_episodes_that_are_all_the_same_are_warned_of(root: Path) -> None:
-    alike = "All episodes of a pairing brought the same returns"
-    assert any(line.startswith(alike) for line in told(root, ["one@1", "one@2"], episodes=2))
-    assert not any(line.startswith(alike) for line in told(root, ["one@1", "one@2"], episodes=1))
-    assert not any(line.startswith(alike) for line in told(root, ["one@1", "one@4"], episodes=9, drawn=True))
+    alike = "2 pairings (row-column) brought the same returns in all episodes: 1-2, 2-1."
+    assert any(line.startswith(alike) for line in told(root, ["one@1", "one@2"], width=200, episodes=2))
+    assert not any("same returns" in line for line in told(root, ["one@1", "one@2"], width=200, episodes=1))
+    drawn = told(root, ["one@1", "one@4"], width=200, episodes=9, drawn=True)
+    assert not any("same returns" in line for line in drawn)
+
+
+def test_pairing_that_repeats_itself_is_named_though_others_vary() -> None:
+    sides = Side("first", ("a",)), Side("second", ("b",))
+    table = PayoffTable.empty("xyz", "xyz")
+    for row, column in itertools.permutations("xyz", 2):
+        # The mean of three times 0.1 is not 0.1.
+        second = 0.1 if row + column == "yx" else 0.3
+        table.add(row, column, np.array([[0.1, -0.1], [0.1, -0.1], [second, -second]]))
+    found = Played(table, table.without_sides(), alike=True, unfinished=0, most_steps=9, undrawn=())
+    (line,) = (line for line in lines_of(sides, Conditions(3), found, 300) if "same returns" in line)
+    assert line.startswith("1 pairing (row-column) brought the same returns in all episodes: 2-1. If that is one")
+    assert line.endswith("--draw-actions draws actions as the policies weigh them.")
+
+
+def test_rule_that_says_how_it_acts_in_evaluation_is_not_changed_by_drawing(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root / "one", tmp_path / "one")
+    rule = {"algorithm": {"kind": "dqn"}, "network": {"kind": "mlp"}, "batch": {"fragments": 4}, "replay": {}}
+    job = job_of(policies={"default": rule})
+    values = make_run(tmp_path, job, "values")
+    _, plan = make_attempt(values, job)
+    for updates in (1, 2):
+        write_parameters(values, plan, updates, {"default": initial_parameters(plan, "default")})
+    likely, drawn = (
+        told(tmp_path, ["values@1", "values@2", "one@4"], width=300, episodes=9, drawn=drawn) for drawn in (False, True)
+    )
+    assert not any("does not change" in line for line in likely)
+    alike = "2 pairings (row-column) brought the same returns in all episodes: 1-2, 2-1. If that is one"
+    assert any(line.startswith(alike) for line in drawn)
+    unchanged = "--draw-actions does not change values@1, values@2: the learning rule says how its policy acts"
+    assert any(line.startswith(unchanged) for line in drawn)
 
 
 def test_result_has_everything_as_plain_data(root: Path) -> None:

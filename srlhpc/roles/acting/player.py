@@ -32,6 +32,9 @@ class Player:
     """One policy that plays its agents of a group, with the most probable actions unless it draws them.
 
     Of a rule that says how acting explores, and where actions are drawn, the generator is seeded anew for each round.
+
+    Attributes:
+        explores: whether the rule says how it acts, so that drawing actions would change nothing.
     """
 
     def __init__(
@@ -62,7 +65,8 @@ class Player:
             # An expert acts for nobody here.
             if name != EXPERT
         }
-        self._generator = torch.Generator() if self._exploration or draws else None
+        self.explores = bool(self._exploration)
+        self._generator = torch.Generator() if self.explores or draws else None
         self._acted: Acted | None = None
 
     def seed(self, seed: int) -> None:
