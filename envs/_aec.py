@@ -15,7 +15,7 @@ class Brought(NamedTuple):
     """What one agent's action brought."""
 
     rewards: Mapping[str, float]
-    """Rewards of every agent that was in the game."""
+    """Rewards of every agent that had not ended before."""
     cut: Mapping[str, bool]
     """Agents that have ended with it, and whether they were cut."""
     last: Values
@@ -30,6 +30,8 @@ class Aec:
         self.possible_agents = tuple(agents)
         self._agents = dict(agents)
         self._parallel = Parallel(simulator, agents)
+        self._ended: set[str] = set()
+        """Agents whose end was told, some of which are still to be asked once."""
 
     def spaces(self, where: str) -> list[tuple[str, tuple[Any, Any]]]:
         """Every agent's observation and action space; errors as of `Parallel`."""
@@ -41,8 +43,8 @@ class Aec:
 
     @property
     def agents(self) -> list[str]:
-        """Agents that are in the game, those that have ended and are still to be asked once included."""
-        return self._parallel.agents
+        """Agents that are in the game. PettingZoo keeps those that have ended until they are asked once more."""
+        return [agent for agent in self._parallel.agents if agent not in self._ended]
 
     @property
     def mover(self) -> str:
@@ -51,6 +53,7 @@ class Aec:
 
     def begin(self, seed: int | None) -> None:
         """A new episode."""
+        self._ended.clear()
         if seed is None:
             self.simulator.reset()
         else:
@@ -77,12 +80,14 @@ class Aec:
         rewards = {agent: self._reward(agent) for agent in agents}
         cut = {agent: not self._flag("terminations", agent) for agent in agents if self._is_over(agent)}
         last = {agent: self.observe(agent) for agent, is_cut in cut.items() if is_cut}
-        # Each of those that have ended is asked once more, and may only say that it has nothing to say.
+        # Each of those that have ended is asked once more, be it when its turn comes, and may only say that it has
+        # nothing to say.
         while simulator.agents and self._is_over(self.mover):
             simulator.step(None)
         if not simulator.agents:
             # Whoever is gone without a word has left for good.
             cut = dict.fromkeys(agents, False) | cut
+        self._ended.update(cut)
         return Brought(rewards, cut, last)
 
     def _reward(self, agent: str) -> float:

@@ -36,15 +36,16 @@ MOVES = ("a", "b", "c", "a", "b", "a", "c", "c", "b", "a")
 class Round:
     """Three agents by turns, as an AECEnv: b is out with its second turn, and the others are cut with the last.
 
-    Who moves gives 1 to each of the others.
+    Who moves gives 1 to each of the others. Who has ended is asked once more, at once or when its turn comes.
     """
 
     metadata: ClassVar[Mapping[str, Any]] = {"render_modes": [], "name": "round"}
     render_mode = None
 
-    def __init__(self, moves: Sequence[str] = MOVES) -> None:
+    def __init__(self, moves: Sequence[str] = MOVES, *, asks_at_once: bool = True) -> None:
         self.possible_agents = ["a", "b", "c"]
         self._moves = moves
+        self._asks_at_once = asks_at_once
 
     def agent_iter(self) -> None:
         """Says that it is an AECEnv."""
@@ -88,6 +89,8 @@ class Round:
             if self._time == len(self._moves):
                 self.truncations = dict.fromkeys(self.agents, True)
         ended = [agent for agent in self.agents if self.terminations[agent] or self.truncations[agent]]
+        if len(ended) < len(self.agents) and not self._asks_at_once:
+            ended = []
         while not ended and self.agents and self._moves[self._time] not in self.agents:
             self._time += 1
         if self.agents:
@@ -108,13 +111,20 @@ class TestRound(ContractConformance):
         return from_simulators([Round() for _ in range(cls.num_environments)], seed, "rounds")
 
 
+class TestRoundThatAsksLater(TestRound):
+    @classmethod
+    def build(cls, seed: int = 1) -> Environment:
+        return from_simulators([Round(asks_at_once=False) for _ in range(cls.num_environments)], seed, "rounds")
+
+
 def told(steps: list[Seen], name: str) -> list[list[Any]]:
     found: list[list[Any]] = [step.column(name)[0].tolist() for step in steps]
     return found
 
 
-def test_rewards_deaths_and_cuts_come_to_whom_they_belong() -> None:
-    environment = from_simulators([Round()], 0, "rounds")
+@pytest.mark.parametrize("asks_at_once", [True, False])
+def test_rewards_deaths_and_cuts_come_to_whom_they_belong(asks_at_once: bool) -> None:
+    environment = from_simulators([Round(asks_at_once=asks_at_once)], 0, "rounds")
     # One kind, whose agents are the first to the third.
     (kind,) = environment.spaces.kinds
     assert (kind.agents, kind.turn_steps, kind.has_action_masks) == (("a", "b", "c"), 5, True)
