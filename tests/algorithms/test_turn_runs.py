@@ -146,6 +146,15 @@ def test_windows_hold_the_next_turns() -> None:
     assert window_shape(planned("dqn", **three, environment={"factory": "catch"}), "default").after == 2
 
 
+def test_fragments_shorter_than_a_round_are_refused_unless_windows_are_drawn() -> None:
+    three = {"factory": "nim", "stones": 7, "players": 3}
+    planned("vtrace", environment=three, batch={"fragments": 48, "fragment_steps": 3})
+    with pytest.raises(UserError, match=r"fragment_steps: is 2, but from .* there may be 3 steps.*set it to 3 or more"):
+        planned("vtrace", environment=three, batch={"fragments": 48, "fragment_steps": 2})
+    # Windows of replay hold the next turns behind their one step.
+    assert planned("dqn", environment=three).spec.policies["default"].batch.fragment_steps == 1
+
+
 def test_rules_of_teams_and_chunks_are_refused() -> None:
     replay = {"replay": {"capacity": 4000, "block_steps": 8}, "batch": {"fragments": 8, "fragment_steps": 1}}
     with pytest.raises(UserError, match=r"qmix learns from what all agents of a team do at once.*set algorithm\.kind"):
