@@ -172,7 +172,9 @@ class Kind:
     None: the environment gives none, and their observations stand for it."""
     turn_steps: int = 1
     """Most steps, as a rule, from one turn of an agent to its next; 1: all act at every step. Windows of replay are so
-    long that they hold the next turn; nothing else depends on how many."""
+    long that they hold the next turn: one that comes later leaves the turn before it untrained, unless an end comes
+    within the window, so too small a number shows ends too often (metric `turns_left_out`). Fragments that are shorter
+    are refused; nothing else depends on how many."""
 
     @property
     def takes_turns(self) -> bool:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Update
+from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, STATE
 from srlhpc.data.windows import GENERATION, PROBABILITY, SLOT
 from srlhpc.rl.turns import own_turns
@@ -20,20 +21,37 @@ _OF_COLUMNS = (STATE, FINAL_STATE, CHUNK_STATE, SLOT, GENERATION, PROBABILITY)
 """Beginnings of the names of fields without an axis of records."""
 
 
+LEFT_OUT = "turns_left_out"
+"""Name of the metric: share of the turns in trained records whose outcome was not known, which were not trained."""
+
+
 class OwnTurnsRule(Algorithm):
-    """A rule that learns from turns as from the records of agents that always act."""
+    """A rule that learns from turns as from the records of agents that always act.
+
+    It adds the metric `turns_left_out`, of this trainer's batch alone.
+    """
 
     def __init__(self, rule: Algorithm) -> None:
         self._rule = rule
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
-        return (yield from self._rule.update(of_own_turns(batch)))
+        own = of_own_turns(batch)
+        share = _share_left_out(batch, own)
+        update = yield from self._rule.update(own)
+        (left_out,) = yield from to_host_list(share.reshape(1))
+        return replace(update, metrics={**update.metrics, LEFT_OUT: left_out})
 
     def state(self) -> Mapping[str, Tensor]:
         return self._rule.state()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._rule.load_state(state)
+
+
+def _share_left_out(batch: Batch, own: Batch) -> Tensor:
+    """A number: of all turns that could be trained, the part that is not valid among the `own` ones; 0 of none."""
+    turns = batch.valid[batch.burn_in_steps : len(batch.valid) - batch.after].sum()
+    return torch.where(turns > 0, 1.0 - own.valid.sum() / turns, 0.0)
 
 
 def of_own_turns(batch: Batch) -> Batch:

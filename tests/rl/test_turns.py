@@ -132,6 +132,17 @@ def test_waits_all_the_time_leaves_nothing() -> None:
     assert turns.places[:, 0].tolist() == [3, 3, 3, 3]
 
 
+@pytest.mark.parametrize(("game", "records"), [("al", 1), ("aa", 1), ("awl", 2), ("awa", 2), ("awwwl", 4)])
+def test_turn_is_trained_at_so_many_places_of_a_fragment_as_what_comes_of_it_is_near(game: str, records: int) -> None:
+    """An own move that ends the game is trained at all of 8, one that the reply ends or another turn follows at 7."""
+    trained = 0
+    for place in range(8):
+        plays = ("w" * place + game + "w" * 8)[:9]
+        ends = "".join(".x"[letter == "l"] for letter in plays[1:])
+        trained += bool(turns_of(plays, (0,) * 8, terminated=ends).valid[0])
+    assert trained == 8 - records + 1
+
+
 def test_only_turn_of_a_fragment_is_left_for_lack_of_a_successor() -> None:
     assert not turns_of("waww", (1, 2, 4)).valid.any()
 
