@@ -116,7 +116,8 @@ def raw_vizdoom(num_environments: int) -> Stepper:
         game.set_window_visible(False)
         game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)
         game.set_screen_format(vizdoom.ScreenFormat.GRAY8)
-        # Where it stands, it leaves files.
+        # It leaves files where it stands, and what is set beside them when it ends.
+        game.set_doom_config_path(os.devnull)
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             game.init()
     actions = np.random.default_rng(0).integers(4, size=(ROWS, num_environments))

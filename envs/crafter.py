@@ -1,6 +1,6 @@
 """Crafter (Hafner 2021, arXiv:2109.06780): an open world from the screen, to survive in and to unlock 22 achievements.
 
-The authors' package steps it, slowly: some 160 steps a second, and most of a second for each new world.
+The authors' package steps it, slowly: some hundred steps a second, and most of a second for each new world.
 """
 
 from __future__ import annotations
