@@ -39,7 +39,7 @@ from tests.specs.jobs import JOB
         (
             "a..b=3",
             "--set a..b=3: a: unknown key; known keys: seed, environment, policies, agents, actors, "
-            "policy_servers, trainers, evaluators, stop, checkpoint, versions",
+            "policy_servers, trainers, evaluators, stop, checkpoint, versions, matches",
         ),
         (
             "policies.default.network.recurrent.size=8",

@@ -16,7 +16,7 @@ _EQUAL = 1e-9
 """Payoffs that differ by less than this part of their range are equal."""
 
 _MOST_STATES = 5_000
-"""As many take 400 MB, and twice as many eight times as long."""
+"""Pairs of a game that is not symmetric: so many take 400 MB, and twice as many eight times as long."""
 
 
 def solve(game: Game, *, downhill: float = 0.01) -> Mixtures:
