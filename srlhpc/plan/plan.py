@@ -326,12 +326,17 @@ class Plan:
 
     def feeders(self, sink: RolePlan) -> tuple[GroupSeat, ...]:
         """Seats whose blocks go to a sink."""
-        policy = sink.policy or ""
-        return tuple(
-            each
-            for each in self.group_seats(policy)
-            if self.is_trained(each.group, each.seat) and self.sink_of(each.group, policy) is sink
-        )
+        return self._feeders.get(sink.address, ())
+
+    @cached_property
+    def _feeders(self) -> dict[int, tuple[GroupSeat, ...]]:
+        """Address of a sink to its feeders; in one pass, since there may be tens of thousands of groups."""
+        found: dict[int, list[GroupSeat]] = {}
+        for policy in self.fed_policies:
+            for each in self.group_seats(policy):
+                if self.is_trained(each.group, each.seat):
+                    found.setdefault(self.sink_of(each.group, policy).address, []).append(each)
+        return {address: tuple(feeders) for address, feeders in found.items()}
 
     def served(self, server: RolePlan, policy: str) -> tuple[GroupSeat, ...]:
         """Seats of a policy that a policy server acts for."""
