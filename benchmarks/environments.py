@@ -15,7 +15,7 @@ import importlib
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -210,12 +210,8 @@ def raw_cheetah_run(num_environments: int) -> Stepper:
     return step
 
 
-def raw_simple_spread(num_environments: int) -> Stepper:
-    simulators = [importlib.import_module("mpe2.simple_spread_v3").parallel_env() for _ in range(num_environments)]
-    for simulator in simulators:
-        simulator.reset(seed=1)
-    choices = np.random.default_rng(0).integers(5, size=(ROWS, num_environments, 3))
-    actions = [[dict(zip(simulators[0].agents, row, strict=True)) for row in step] for step in choices]
+def _parallel_step(simulators: Sequence[Any], actions: Sequence[Any]) -> Stepper:
+    """Steps PettingZoo's parallel environments one after the other."""
 
     def step(t: int) -> None:
         for simulator, action in zip(simulators, actions[t % ROWS], strict=True):
@@ -224,6 +220,16 @@ def raw_simple_spread(num_environments: int) -> Stepper:
                 simulator.reset()
 
     return step
+
+
+def raw_simple_spread(num_environments: int) -> Stepper:
+    simulators = [importlib.import_module("mpe2.simple_spread_v3").parallel_env() for _ in range(num_environments)]
+    for simulator in simulators:
+        simulator.reset(seed=1)
+    choices = np.random.default_rng(0).integers(5, size=(ROWS, num_environments, 3))
+    actions = [[dict(zip(simulators[0].agents, row, strict=True)) for row in step] for step in choices]
+
+    return _parallel_step(simulators, actions)
 
 
 def raw_cramped_room(num_environments: int) -> Stepper:
@@ -256,13 +262,7 @@ def raw_halfcheetah_of_six(num_environments: int) -> Stepper:
     agents = simulators[0].possible_agents
     actions = [[dict(zip(agents, row, strict=True)) for row in step] for step in choices]
 
-    def step(t: int) -> None:
-        for simulator, action in zip(simulators, actions[t % ROWS], strict=True):
-            simulator.step(action)
-            if not simulator.agents:
-                simulator.reset()
-
-    return step
+    return _parallel_step(simulators, actions)
 
 
 def raw_hanabi(num_environments: int) -> Stepper:
