@@ -72,9 +72,12 @@ class Draws:
         self._tree.set(items, np.where(exact > 0, exact**self._by_priority.alpha, 0.0))
 
     def draw(self, count: int) -> tuple[_Indices, _Numbers]:
-        """So many items, `[N]`, and their probabilities, float64 `[N]`; the set must not be empty."""
+        """So many items, `[N]`, and their probabilities, float64 `[N]`; the set must not be empty.
+
+        Items are in the order of memory, in which they are read faster; slices of the mass are anyway.
+        """
         if self._by_priority is None or self._tree is None or not self._tree.sum:
-            return self._set.draw(count, self._generator), np.full(count, 1 / len(self._set))
+            return np.sort(self._set.draw(count, self._generator)), np.full(count, 1 / len(self._set))
         share, whole = self._by_priority.uniform_share, self._tree.sum
         masses = (np.arange(count) + self._generator.random(count)) * (whole / count)
         items = self._tree.find(masses)
