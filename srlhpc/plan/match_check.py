@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import Counter
 from collections.abc import Iterator
 
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.plan import Plan
+from srlhpc.specs.matches import Part
+from srlhpc.specs.named_modules import PayoffRuleSettings
 
 
 def check_matches(plan: Plan) -> None:
@@ -34,6 +37,8 @@ def check_matches(plan: Plan) -> None:
             f"{matches.shares.past:g}); set it, for example versions: {{every_updates: 50, keep: 20}}, or leave "
             "matches out, which is self-play"
         )
+    if isinstance(matches.rule, PayoffRuleSettings):
+        _check_payoffs(plan, matches.rule)
     learning = _learning(plan)
     for place, seat in enumerate(seats):
         if seat.trained and not (learning[place] or learning[None]):
@@ -44,12 +49,44 @@ def check_matches(plan: Plan) -> None:
             )
 
 
+def _check_payoffs(plan: Plan, rule: PayoffRuleSettings) -> None:
+    """Refuses a table of payoffs that nobody can fill."""
+    name, seats = rule.kind, plan.seats
+    if len(seats) > 2:
+        raise UserError(
+            f"matches.rule: {name} is for games of two sides, and agents has {len(seats)} entries; give agents of one "
+            "side one entry, or take the rule prioritized"
+        )
+    for place, seat in enumerate(seats):
+        if not plan.trainers(seat.policy):
+            raise UserError(
+                f"agents.{place}: nobody trains policy {seat.policy}, so it has no versions that {name} could mix; "
+                "give it an algorithm and a batch, or take the rule fictitious"
+            )
+    if plan.spec.versions.keep is not None:
+        raise UserError(
+            f"versions.keep: is {plan.spec.versions.keep}, and {name} mixes all versions that were ever written; set "
+            "it to null"
+        )
+    if not _groups(plan)["payoffs"]:
+        raise UserError(
+            f"matches.shares.payoffs: {plan.spec.matches.shares.payoffs:g} of {counted(len(plan.groups), 'group')} "  # type: ignore[union-attr]
+            "(actors.ranks x ring) is none in which versions could play each other; raise it, actors.ranks or "
+            "actors.ring"
+        )
+    if getattr(rule, "solver", None) == "nash" and importlib.util.find_spec("scipy") is None:
+        raise UserError(
+            "matches.rule.solver: nash needs scipy, which is not installed: pip install 'srlhpc[league]', or take "
+            "regret_matching"
+        )
+
+
 def match_notes(plan: Plan) -> Iterator[str]:
     """Which side learns in how many groups."""
     matches = plan.spec.matches
     if matches is None:
         return
-    learning = _learning(plan)
+    learning, groups = _learning(plan), _groups(plan)
     parts = [f"{counted(learning[None], 'group')} in which all sides learn"] if learning[None] else []
     parts += [
         f"{counted(learning[place], 'group')} in which {seat.policy} learns as side {place} ('{entry.match}') against "
@@ -57,10 +94,19 @@ def match_notes(plan: Plan) -> Iterator[str]:
         for place, (seat, entry) in enumerate(zip(plan.seats, plan.spec.agents, strict=True))
         if learning[place]
     ]
+    if groups["payoffs"]:
+        parts.append(f"{counted(groups['payoffs'], 'group')} in which versions play each other")
     yield f"matches: {', '.join(parts)}"
 
 
 def _learning(plan: Plan) -> Counter[int | None]:
     """Groups by the only side that learns there; None: all do."""
-    found = (plan.learning_seat(plan.group_number(actor, place)) for actor, place in plan.groups)
+    learning = (group for group in range(len(plan.groups)) if not plan.measures(group))
+    found = (plan.learning_seat(group) for group in learning)
     return Counter(None if seat is None else seat.side for seat in found)
+
+
+def _groups(plan: Plan) -> Counter[Part]:
+    """Groups by what they play."""
+    assert plan.spec.matches is not None
+    return Counter(plan.spec.matches.part_of(group)[0] for group in range(len(plan.groups)))

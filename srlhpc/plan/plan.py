@@ -221,7 +221,7 @@ class Plan:
 
     def is_trained(self, group: int, seat: Seat) -> bool:
         """Whether a group's records of a seat are trained on: in matches against the past, of one side alone."""
-        if not seat.trained:
+        if not seat.trained or self.measures(group):
             return False
         learning = self.learning_seat(group)
         return learning is None or learning is seat
@@ -233,15 +233,18 @@ class Plan:
         """
         return tuple(each for each in self.seats_of(seat.policy) if self.is_trained(group, each))
 
+    def measures(self, group: int) -> bool:
+        """Whether versions play each other in a group, and nobody learns there."""
+        return self.spec.matches is not None and self.spec.matches.part_of(group)[0] == "payoffs"
+
     def learning_seat(self, group: int) -> Seat | None:
-        """The only seat that learns in a group whose other sides are played by the past; None: all learn there."""
-        matches = self.spec.matches
-        if matches is None or matches.plays_itself(group):
+        """The only seat that learns in a group whose other sides are played by the past; None: all do, or none does."""
+        part, place = ("self_play", 0) if self.spec.matches is None else self.spec.matches.part_of(group)
+        if part != "past":
             return None
         trained = [seat for seat in self.seats if seat.trained]
-        place, sides = group - matches.itself_before(group), len(trained)
         # Each once in as many groups, in another order every time: trainers are fed in turn, too.
-        return trained[(place + place // sides) % sides]
+        return trained[(place + place // len(trained)) % len(trained)]
 
     def sinks(self, policy: str) -> tuple[RolePlan, ...]:
         """Roles that the policy's blocks go to: its replay ranks, else its trainers, who learn from each block as it

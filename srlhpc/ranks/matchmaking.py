@@ -11,6 +11,8 @@ from srlhpc.plan.seeds import seed_of
 from srlhpc.ranks.context import RankContext
 from srlhpc.roles.matchmaking.matchmaker import MatchGroup, Matchmaker
 from srlhpc.roles.matchmaking.opponents import MatchSide, Opponents
+from srlhpc.roles.matchmaking.payoff_games import PayoffGames
+from srlhpc.specs.named_modules import PayoffRuleSettings
 
 MATCHES = "matches"
 """Name of what checkpoints hold of the matchmaker."""
@@ -26,10 +28,15 @@ def build_matchmaker(context: RankContext) -> Matchmaker | None:
         MatchSide(f"{seat.policy} as '{entry.match}'", seat.policy, bool(plan.trainers(seat.policy)))
         for seat, entry in zip(plan.seats, plan.spec.agents, strict=True)
     ]
-    rule = load_module(spec.rule.kind, "srlhpc.league.match_rules", ("Settings", "chances"))
+    rule = load_module(spec.rule.kind, "srlhpc.league.match_rules", ("Settings",))
+    payoffs = None
+    if isinstance(spec.rule, PayoffRuleSettings):
+        first, second = (seat.policy for seat in plan.seats)
+        payoffs = PayoffGames((first, second), spec.rule.episodes, partial(rule.mixtures, spec.rule))
     opponents = Opponents(
         sides,
-        chances=partial(rule.chances, spec.rule),
+        chances=None if payoffs is not None else partial(rule.chances, spec.rule),
+        mixture=None if payoffs is None else payoffs.mixture,
         decay=spec.rule.decay,
         resident=spec.resident,
         kept=lambda updates: kept_versions(updates, versions.keep, versions.tags.values()),
@@ -37,7 +44,9 @@ def build_matchmaker(context: RankContext) -> Matchmaker | None:
     )
     requests, outboxes = context.wiring.matchmaker_ends()
     groups = [_group(plan, actor, place) for actor, place in plan.groups]
-    matchmaker = Matchmaker(sides, groups, opponents, lot=spec.lot, requests=requests, outboxes=outboxes)
+    matchmaker = Matchmaker(
+        sides, groups, opponents, lot=spec.lot, payoffs=payoffs, requests=requests, outboxes=outboxes
+    )
     if (saved := (context.restored or {}).get(MATCHES)) is not None:
         matchmaker.load_results(saved)
     return matchmaker
@@ -47,4 +56,4 @@ def _group(plan: Plan, actor: RolePlan, place: int) -> MatchGroup:
     group = plan.group_number(actor, place)
     learning = plan.learning_seat(group)
     servers = tuple(plan.server_of(group, seat.policy).address for seat in plan.seats)
-    return MatchGroup(actor.address, None if learning is None else learning.side, servers)
+    return MatchGroup(actor.address, None if learning is None else learning.side, servers, plan.measures(group))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from srlhpc.errors import counted
+
+_MOST_SHOWN = 4
+_LEAST_SHOWN = 0.005
 
 
 def match_lines(state: Mapping[str, Any]) -> list[str]:
@@ -18,8 +21,30 @@ def match_lines(state: Mapping[str, Any]) -> list[str]:
         f"won {_percent(found['win_rate'])} of {counted(found['games'], 'match', 'matches')}"
         for found in matches["past"]
     ]
+    if (payoffs := matches.get("payoffs")) is not None:
+        lines += list(_payoff_lines(payoffs))
     self_play = f", {counted(matches['self_play'], 'match', 'matches')} of self-play" if matches["self_play"] else ""
     return [*lines, f"  matchmaker: {_percent(matches['busy'])} of a core{self_play}"]
+
+
+def _payoff_lines(payoffs: Mapping[str, Any]) -> Iterator[str]:
+    """How many versions the table has, what they are mixed to, and who is being measured."""
+    rows, columns = payoffs["players"]
+    if payoffs["mixtures"] is not None:
+        mixed = " | ".join(_mixed(*side) for side in zip(payoffs["players"], payoffs["mixtures"], strict=True))
+        yield f"  payoffs of {len(rows)} x {len(columns)} versions; they are met as {mixed}"
+    if (candidate := payoffs["candidate"]) is not None:
+        yield (
+            f"  version {candidate['version']} of side {candidate['side']} has played {candidate['games']:,} of "
+            f"{counted(candidate['needs'], 'match', 'matches')} against the others"
+        )
+
+
+def _mixed(versions: Sequence[int], shares: Sequence[float]) -> str:
+    """The versions that are met most, as `60 % 40, 25 % 120`."""
+    most = sorted(zip(shares, versions, strict=True), reverse=True)[:_MOST_SHOWN]
+    shown = ", ".join(f"{_percent(share)} {version}" for share, version in most if share >= _LEAST_SHOWN)
+    return shown + (" and others" if sum(share for share, _ in most) < 1 - _LEAST_SHOWN else "")
 
 
 def _percent(share: float | None) -> str:

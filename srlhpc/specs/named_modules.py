@@ -186,6 +186,18 @@ class MatchRuleSettings(Spec):
     """What a game counts in win rates after one more game against the same version; 1: all count alike."""
 
 
+class PayoffRuleSettings(MatchRuleSettings):
+    """Base of the `Settings` of a match rule that decides by what every version gets against every other.
+
+    The module has no `chances`, but `mixtures(settings, game)`: a `srlhpc.league.game.Game` of the versions to how
+    often each side's are met by who learns as the other, `srlhpc.league.game.Mixtures`.
+    """
+
+    episodes: PositiveInt = 1000
+    """Games of every pairing of versions, before the newer of the two is met. A mean of returns of ±1 then has a
+    standard error of 1 / sqrt(episodes): 0.03 of 1,000."""
+
+
 _S = TypeVar("_S", bound=Spec)
 
 
@@ -196,8 +208,12 @@ def _from_module(
     by_place: Sequence[str],
     by_name: Sequence[str] = (),
     function: str = "build",
+    instead: Callable[[type[Spec]], tuple[str, Sequence[str]] | None] = lambda _: None,
 ) -> Callable[[Any], Any]:
-    """Reads the settings with the module that they name, whose function is called with such arguments."""
+    """Reads the settings with the module that they name, whose function is called with such arguments.
+
+    `instead` names another function and its arguments for some `Settings`.
+    """
 
     def resolve(data: Any) -> Any:
         if not isinstance(data, dict):
@@ -210,12 +226,14 @@ def _from_module(
                 else refusal("is missing.", key)
             )
         try:
-            module = load_module(name, package, ("Settings", function))
+            module = load_module(name, package, ("Settings",))
+            if not issubclass(module.Settings, base):
+                raise refusal(f"{name} is no {_words(base)} module", key)
+            called, arguments = instead(module.Settings) or (function, by_place)
+            module = load_module(name, package, ("Settings", called))
         except UserError as error:
             raise refusal(str(error), key) from None
-        if not issubclass(module.Settings, base):
-            raise refusal(f"{name} is no {_words(base)} module", key)
-        if wrong := _wrong_call(module, function, by_place, by_name):
+        if wrong := _wrong_call(module, called, arguments, by_name):
             raise refusal(f"{name}.{wrong}", key)
         return module.Settings.model_validate(data)
 
@@ -265,7 +283,12 @@ NamedMatchRule = Annotated[
     SerializeAsAny[MatchRuleSettings],
     BeforeValidator(
         _from_module(
-            MatchRuleSettings, "kind", "srlhpc.league.match_rules", ["settings", "win_rates"], function="chances"
+            MatchRuleSettings,
+            "kind",
+            "srlhpc.league.match_rules",
+            ["settings", "win_rates"],
+            function="chances",
+            instead=lambda found: ("mixtures", ["settings", "game"]) if issubclass(found, PayoffRuleSettings) else None,
         )
     ),
 ]

@@ -66,6 +66,62 @@ def test_checkpoint_of_one_run_goes_on_with_its_results(tmp_path: Path) -> None:
     assert sum(found["games"] for found in after["past"]) > sum(found["games"] for found in before["past"]) > 0
 
 
+def psro_job(stop: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    made = job(stop, **changes)
+    made["versions"]["keep"] = None
+    made["matches"] |= {
+        "rule": {"kind": "psro", "solver": "regret_matching", "episodes": 50},
+        "shares": {"past": 0.5, "payoffs": 0.5},
+    }
+    return made
+
+
+def test_versions_are_measured_and_mixed(tmp_path: Path) -> None:
+    what = psro_job({"updates": 12})
+    paths = make_run(tmp_path, what)
+    run_serial(paths, make_attempt(paths, what)[0])
+    payoffs = run_state(paths)["matches"]["payoffs"]
+    first, second = payoffs["players"]
+    assert first[:2] == second[:2] == [0, 3]
+    assert [sum(shares) for shares in payoffs["mixtures"]] == pytest.approx([1.0, 1.0])
+    counts = tree_of(paths, 10)["matches"]["payoffs"]["counts"]
+    assert counts.max() == 50
+    assert any(
+        line.startswith(f"  payoffs of {len(first)} x {len(second)} versions; ")
+        for line in match_lines(run_state(paths))
+    )
+
+
+@pytest.mark.mpi
+def test_table_of_payoffs_goes_on_without_a_killed_actor_and_after_a_resume(tmp_path: Path) -> None:
+    what = psro_job({"updates": 100_000})
+    what["actors"]["ranks"] = 3
+    paths = make_run(tmp_path, what)
+    with ranks(paths, what) as run:
+        wait_for(lambda: len(players(run.status)) > 2, LIMIT_SECONDS)
+        run.kill("actor-1")
+        wait_for(lambda: any("actor-1" in warning for warning in run.status["warnings"]), LIMIT_SECONDS)
+        reached = len(players(run.status))
+        wait_for(lambda: len(players(run.status)) > reached + 1, LIMIT_SECONDS)
+        run.stop()
+    saved = updates_of(max(paths.checkpoints.glob("updates-*.h5")))
+    before = tree_of(paths, saved)["matches"]["payoffs"]
+    assert before["counts"].max() == 50
+    with ranks(paths, what, checkpoint(paths, saved)) as run:
+        wait_for(lambda: len(players(run.status)) > len(before["players-0"]), LIMIT_SECONDS)
+        run.stop()
+        assert players(run.status)[: len(before["players-0"])] == before["players-0"].tolist()
+    after = tree_of(paths, updates_of(max(paths.checkpoints.glob("updates-*.h5"))))["matches"]["payoffs"]
+    assert after["counts"].max() == 50
+    assert after["counts"][0, 0] == before["counts"][0, 0] == 50
+
+
+def players(status: dict[str, Any]) -> list[int]:
+    """Versions that the table of payoffs has for the first side."""
+    found: list[int] = status.get("matches", {}).get("payoffs", {}).get("players", [[]])[0]
+    return found
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("kind", ["server", "inline"])
 def test_sides_meet_the_past_and_go_on_without_a_killed_actor(kind: str, tmp_path: Path) -> None:

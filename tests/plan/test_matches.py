@@ -12,12 +12,19 @@ from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
 from srlhpc.ranks.wiring import Wiring
 from tests.launch.recording_transport import RecordingTransport
-from tests.plan.test_planner import WIRES, actors, planned
+from tests.plan.test_planner import WIRES, actors, planned, two_policies
 from tests.scripted import scripted_spaces
 
 PAIR = scripted_spaces({"agent": ("left", "right")})
 SIDES = [{"match": "left", "policy": "default"}, {"match": "right", "policy": "default"}]
 VERSIONS = {"every_updates": 2, "keep": 3}
+
+
+WITH_IDLE = dict.fromkeys(("default", "idle"), two_policies()["policies"]["runners"])
+PSRO: dict[str, Any] = {
+    "versions": {"every_updates": 2, "keep": None},
+    "matches": {"rule": {"kind": "psro"}, "shares": {"past": 0.5, "payoffs": 0.5}},
+}
 
 
 def matched(spaces: Spaces = PAIR, *, past: float = 0.5, **changes: Any) -> Plan:
@@ -48,9 +55,21 @@ def test_side_that_is_not_trained_never_learns() -> None:
     assert learning(matched(past=1.0, agents=sides)) == ["default-0"] * 4
 
 
+def test_versions_play_each_other_in_groups_where_nobody_learns() -> None:
+    plan = matched(**PSRO, actors=actors(ranks=4))
+    assert [plan.measures(group) for group in range(8)] == [False, True] * 4
+    assert learning(plan)[::2] == ["default-0", "default-1", "default-1", "default-0"]
+    assert not any(plan.is_trained(group, seat) for group in range(1, 8, 2) for seat in plan.seats)
+    assert any("4 groups in which versions play each other" in note for note in plan.notes)
+    every_link_has_two_ends(plan)
+
+
 @pytest.mark.parametrize("past", [0.0, 0.25, 0.5, 1.0])
 def test_every_link_of_every_seat_has_two_ends(past: float) -> None:
-    plan = matched(past=past, actors=actors(ranks=4), trainers={"ranks": 2})
+    every_link_has_two_ends(matched(past=past, actors=actors(ranks=4), trainers={"ranks": 2}))
+
+
+def every_link_has_two_ends(plan: Plan) -> None:
     transport = RecordingTransport()
     wiring = Wiring(plan, transport)
     for role in plan.roles:
@@ -99,6 +118,20 @@ def test_plan_says_who_learns_where() -> None:
             r"agents.1: is a side of 2 agents, and agents.0, which policy default plays too, of 1",
         ),
         ({"agents": [{"match": ".*"}, {"match": "right"}]}, r"agents.1.match: is 'right', which matches no agent"),
+        (
+            {
+                "spaces": scripted_spaces({"agent": ("left", "right", "third")}),
+                **PSRO,
+                "agents": [*SIDES, {"match": "third"}],
+            },
+            r"matches.rule: psro is for games of two sides, and agents has 3 entries",
+        ),
+        (
+            {**PSRO, "agents": [SIDES[0], SIDES[1] | {"policy": "idle", "train": False}], "policies": WITH_IDLE},
+            r"agents.1: nobody trains policy idle, so it has no versions that psro could mix",
+        ),
+        ({**PSRO, "versions": VERSIONS}, r"versions.keep: is 3, and psro mixes all versions"),
+        ({**PSRO, "actors": actors(ranks=1, ring=1)}, r"matches.shares.payoffs: 0.5 of 1 group"),
         (
             {"past": 0.5, "actors": actors(ranks=1, ring=1)},
             r"agents.1: policy default would never learn this side: of 1 group",

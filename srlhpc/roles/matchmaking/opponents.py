@@ -2,9 +2,10 @@
 
     version written --> may be met --(newer ones: its policy keeps no more)--> no longer drawn
 
-Versions that are met at the same time by the groups of one policy server are few (a *hand*), since each is a network
-there: its places are drawn by the rule, one is drawn anew with every lot, and a match takes any place of the hand, so
-in the end all are met as often as the rule says.
+Versions that are met at the same time by the groups of one policy server are few, since each is a network there. Where
+the rule chooses among no more, each match is drawn by it. Else there is a *hand*: its places are drawn by the rule, one
+is drawn anew with every lot, and a match takes any place of the hand, so in the end all are met as often as the rule
+says.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class Opponents:
     Args:
         sides: in the order of seats.
         chances: win rates `[N]` against N versions, oldest first, to how often each shall be met.
+        mixture: side and N of its versions to how often each shall be met, `[N]`, in place of `chances`; None: there
+            is no table of payoffs.
         decay: what a game counts in win rates after one more against the same version.
         resident: places of a hand.
         kept: updates of all versions of a policy to those that are kept.
@@ -55,13 +58,15 @@ class Opponents:
         self,
         sides: Sequence[MatchSide],
         *,
-        chances: Callable[[FloatArray], FloatArray],
+        chances: Callable[[FloatArray], FloatArray] | None,
+        mixture: Callable[[int, Sequence[int]], FloatArray] | None = None,
         decay: float,
         resident: int,
         kept: Callable[[Collection[int]], Collection[int]],
         seed: int,
     ) -> None:
-        self._sides, self._chances, self._decay = sides, chances, decay
+        assert (chances is None) == (mixture is not None), "either decides"
+        self._sides, self._chances, self._mixture, self._decay = sides, chances, mixture, decay
         self._resident, self._kept = resident, kept
         self._generator = np.random.default_rng(seed)
         self._pools: dict[str, list[int]] = {side.policy: [] for side in sides}
@@ -107,17 +112,24 @@ class Opponents:
 
     def draw(self, learner: int, side: int, server: int, matches: int) -> IntArray:
         """Who plays a side in so many matches that one server acts for: updates `[matches]`."""
-        hand = self._renewed((server, learner, side))
+        pool = self._pools[self._sides[side].policy]
+        chances = self._chances_of(learner, side, pool)
+        if np.count_nonzero(chances) <= self._resident:
+            return self._generator.choice(np.array(pool, np.int64), matches, p=chances)
+        hand = self._renewed((server, learner, side), pool, chances)
         return self._generator.choice(np.array(hand, np.int64), matches)
 
-    def _renewed(self, key: _Hand) -> deque[int]:
+    def _chances_of(self, learner: int, side: int, pool: Sequence[int]) -> FloatArray:
+        if self._mixture is not None:
+            return self._mixture(side, pool)
+        assert self._chances is not None
+        return self._chances(self.between(learner, side).scores.win_rates(pool))
+
+    def _renewed(self, key: _Hand, pool: Sequence[int], chances: FloatArray) -> deque[int]:
         """The hand with one place drawn anew, and those that are empty."""
-        _, learner, side = key
         hand = self._hands.setdefault(key, deque())
-        pool = self._pools[self._sides[side].policy]
         if len(hand) == self._resident:
             hand.popleft()
-        chances = self._chances(self.between(learner, side).scores.win_rates(pool))
         hand.extend(self._generator.choice(pool, self._resident - len(hand), p=chances).tolist())
         return hand
 

@@ -199,13 +199,13 @@ class ServedPolicy:
         )
 
     def _players(self, requests: Sequence[Message], alive: Tensor | None) -> Array | None:
-        """Who plays each row that is computed; None where all are live."""
+        """Who plays each row that is computed; None where no version does."""
         if self._shelf is None:
             return None
         players = np.concatenate([np.repeat(m.fields[PLAYERS], self._rows // m.fields[PLAYERS].size) for m in requests])
-        if (players == LIVE).all():
-            return None
-        return players if alive is None else players[alive.cpu().numpy()]
+        if alive is not None:
+            players = players[alive.cpu().numpy()]
+        return None if (players == LIVE).all() else players
 
     def _alive(self, requests: Sequence[Message]) -> Tensor | None:
         """Rows of agents that are in the game and do not wait; None for all rows.

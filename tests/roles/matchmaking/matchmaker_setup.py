@@ -14,11 +14,14 @@ from srlhpc.data.matches import matches_layout, request_layout
 from srlhpc.data.version_folder import kept_versions
 from srlhpc.roles.matchmaking.matchmaker import MatchGroup, Matchmaker
 from srlhpc.roles.matchmaking.opponents import MatchSide, Opponents
+from srlhpc.roles.matchmaking.payoff_games import PayoffGames
 
 LOT, COORDINATOR = 4, 9
 SIDES = (MatchSide("left", "default", True), MatchSide("right", "default", True))
 GROUPS = (MatchGroup(0, 0, (7, 7)), MatchGroup(1, 1, (7, 7)), MatchGroup(2, None, (7, 7)))
 """Group 0 learns as left, group 1 as right, group 2 plays itself; each is of an actor of its own."""
+
+MEASURING = (GROUPS[0], *(MatchGroup(place, None, (7, 7), measures=True) for place in (1, 2)))
 
 
 def uniform(win_rates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -35,7 +38,9 @@ class Matches:
         resident: int = 2,
         keep: int = 3,
         seed: int = 1,
+        payoffs: PayoffGames | None = None,
     ) -> None:
+        """With `payoffs`, versions play each other in groups 1 and 2."""
         transport = InProcessTransport()
         there = [Link(Stream.MATCH_REQUESTS, group.actor, COORDINATOR) for group in GROUPS]
         back = [Link(Stream.MATCHES, COORDINATOR, group.actor) for group in GROUPS]
@@ -44,7 +49,8 @@ class Matches:
         self._matches = [transport.inbox([link], answered) for link in back]
         self.opponents = Opponents(
             SIDES,
-            chances=chances,
+            chances=None if payoffs is not None else chances,
+            mixture=None if payoffs is None else payoffs.mixture,
             decay=1.0,
             resident=resident,
             kept=lambda updates: kept_versions(updates, keep, ()),
@@ -52,9 +58,10 @@ class Matches:
         )
         self.matchmaker = Matchmaker(
             SIDES,
-            GROUPS,
+            GROUPS if payoffs is None else MEASURING,
             self.opponents,
             lot=LOT,
+            payoffs=payoffs,
             requests=transport.inbox(there, asked),
             outboxes={place: transport.outbox(link, answered, slots=2) for place, link in enumerate(back)},
         )
