@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pyspiel
 import torch
+from choices import chances
 from open_spiel.python import policy as spiel_policy
 from open_spiel.python.algorithms import exploitability, policy_aggregator
-
-from choices import chances
 from psro_rounds import Shares, table_rounds
+
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.playing import plan_of

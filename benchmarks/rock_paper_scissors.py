@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-
 from choices import chances
+from numpy.typing import NDArray
 from psro_rounds import table_rounds
+
 from srlhpc.data.checkpoint import read_checkpoint
 from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.league.game import Mixtures, nash_conv, symmetric
