@@ -13,7 +13,6 @@ from srlhpc.league.prioritized import OpponentScores
 
 LEARNER = "learner"
 """The only row of the table: the learner, as it was in each game."""
-_ARRAYS = ("counts", "wins", "losses", "means", "deviations")
 
 
 class PastResults:
@@ -60,10 +59,8 @@ class PastResults:
 
     def save_state(self) -> dict[str, Any]:
         versions = np.array([int(name) for name in self.table.columns], np.int64)
-        arrays = {name: getattr(self.table, name).copy() for name in _ARRAYS}
-        return {"scores": self.scores.save_state(), "versions": versions, **arrays}
+        return {"scores": self.scores.save_state(), "versions": versions, **self.table.save_state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self.scores.load_state(state["scores"])
-        columns = tuple(map(str, state["versions"].tolist()))
-        self.table = PayoffTable((LEARNER,), columns, *(np.array(state[name]) for name in _ARRAYS))
+        self.table = PayoffTable.from_state([LEARNER], list(map(str, state["versions"].tolist())), state)

@@ -5,7 +5,7 @@ Letters: R rows (players of the first side), C columns (players of the second), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+_ARRAYS = ("counts", "wins", "losses", "means", "deviations")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,14 @@ class PayoffTable:
             *(means, deviations),
         )
 
+    def only(self, rows: Sequence[str], columns: Sequence[str]) -> PayoffTable:
+        """The games of some of the players."""
+        found = PayoffTable.empty(rows, columns)
+        places = np.ix_([self.rows.index(name) for name in rows], [self.columns.index(name) for name in columns])
+        for name in _ARRAYS:
+            getattr(found, name)[...] = getattr(self, name)[..., *places]
+        return found
+
     def swapped(self) -> PayoffTable:
         """The same games, seen from the other side: rows are columns."""
         return PayoffTable(
@@ -119,13 +128,22 @@ class PayoffTable:
         """
         return self.merged(self.swapped())
 
+    def save_state(self) -> dict[str, FloatArray | IntArray]:
+        """The games, without the players' names."""
+        return {name: getattr(self, name).copy() for name in _ARRAYS}
+
+    @classmethod
+    def from_state(cls, rows: Sequence[str], columns: Sequence[str], state: Mapping[str, Any]) -> PayoffTable:
+        """The games that `save_state` gave, of these players."""
+        return cls(tuple(rows), tuple(columns), *(np.array(state[name]) for name in _ARRAYS))
+
     def _spread(self, rows: tuple[str, ...], columns: tuple[str, ...]) -> PayoffTable:
         """The same games in a table of more players."""
         if (rows, columns) == (self.rows, self.columns):
             return self
         table = PayoffTable.empty(rows, columns)
         places = np.ix_([rows.index(name) for name in self.rows], [columns.index(name) for name in self.columns])
-        for name in ("counts", "wins", "losses", "means", "deviations"):
+        for name in _ARRAYS:
             getattr(table, name)[..., *places] = getattr(self, name)
         return table
 

@@ -82,6 +82,11 @@ class OpponentScores:
         faded = [self._faded.get(opponent, (0.0, 0.0)) for opponent in opponents]
         return np.array([(score + 1.0) / (games + 2.0) for score, games in faded], np.float64)
 
+    @property
+    def opponents(self) -> Collection[int]:
+        """Who has been met and is not forgotten."""
+        return self._faded.keys()
+
     def forget(self, opponents: Collection[int]) -> None:
         """These will not be met again."""
         for opponent in opponents:

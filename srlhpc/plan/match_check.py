@@ -74,6 +74,14 @@ def _check_payoffs(plan: Plan, rule: PayoffRuleSettings) -> None:
             "(actors.ranks x ring) is none in which versions could play each other; raise it, actors.ranks or "
             "actors.ring"
         )
+    every, most = plan.spec.versions.every_updates, rule.most_versions
+    planned = None if plan.spec.stop.updates is None or not every else 1 + plan.spec.stop.updates // every
+    if planned is not None and most is not None and planned > most:
+        raise UserError(
+            f"versions.every_updates: is {every}, which makes {counted(planned, 'version')} of each policy by "
+            f"{plan.spec.stop.updates:,} updates, and {name} with this solver takes at most {most}; raise it, or take "
+            "the solver nash or regret_matching"
+        )
     if getattr(rule, "solver", None) == "nash" and importlib.util.find_spec("scipy") is None:
         raise UserError(
             "matches.rule.solver: nash needs scipy, which is not installed: pip install 'srlhpc[league]', or take "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from srlhpc.data.blocks import record_fields
@@ -33,7 +34,7 @@ def build_actor(context: RankContext, role: RolePlan) -> Actor:
         raise
     # Serial mode reports once, after each batch: all episodes are reported then.
     many = 1 if plan.serial else MANY_EPISODES
-    return Actor(role.label, groups, where=where, episode_summary=episode_summary(plan), many_episodes=many)
+    return Actor(role.label, groups, where=where, episode_summary=group_summary(plan), many_episodes=many)
 
 
 def _group(context: RankContext, role: RolePlan, place: int) -> Group:
@@ -71,6 +72,7 @@ def _matches(context: RankContext, role: RolePlan, group: int) -> GroupMatches |
         [plan.agents_of(seat) for seat in plan.seats],
         num_environments=plan.spec.actors.environments,
         lot=plan.spec.matches.lot,
+        measures=plan.measures(group),
     )
 
 
@@ -97,13 +99,27 @@ def _recorder(
     )
 
 
-def episode_summary(plan: Plan) -> Callable[[Episode], dict[str, Any]]:
+def group_summary(plan: Plan) -> Callable[[int, Episode], dict[str, Any] | None]:
+    """Turns an episode of a group into what is reported of it, by the group's number.
+
+    In matches what versions get is left out, and an episode of versions alone is not reported: None.
+    """
+
+    @cache
+    def of_group(group: int) -> Callable[[Episode], dict[str, Any]]:
+        learning = plan.learning_seat(group)
+        return episode_summary(plan, plan.whole_seats if learning is None else [learning])
+
+    return lambda group, episode: None if plan.measures(group) else of_group(group)(episode)
+
+
+def episode_summary(plan: Plan, seats: Sequence[Seat] | None = None) -> Callable[[Episode], dict[str, Any]]:
     """Turns an episode into what is reported: the mean return of its trained agents, and by policy.
 
     Means are over the agents that were in the game. Of an episode without a trained one the return is None, and a
-    policy without one is left out.
+    policy without one is left out. `seats` are those that are reported; None: all.
     """
-    seats = plan.whole_seats
+    seats = plan.whole_seats if seats is None else seats
     agents = {seat.policy: plan.agents_of(seat) for seat in seats}
     trained = [agents[seat.policy][i] for seat in seats for i in seat.trained]
 

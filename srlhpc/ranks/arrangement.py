@@ -34,7 +34,16 @@ def arrangement(plan: Plan) -> str:
     replays = {name: _replay(plan, name, spec.replay) for name, spec in specs.items() if spec.replay is not None}
     files = {name: spec.episodes.model_dump(mode="json") for name, spec in specs.items() if spec.episodes is not None}
     # Nothing stands for no replay and no files, so that checkpoints from before there was any still fit.
-    return _digest([environments_digest(plan), batches, *(part for part in (replays, files) if part)])
+    return _digest([environments_digest(plan), batches, *(part for part in (replays, files, _matches(plan)) if part)])
+
+
+def _matches(plan: Plan) -> dict[str, Any]:
+    """Who plays what, and in lots of what size; empty without matches."""
+    matches = plan.spec.matches
+    if matches is None:
+        return {}
+    sides = [(seat.name, plan.agents_of(seat), list(seat.trained)) for seat in plan.seats]
+    return matches.model_dump(mode="json", include={"rule", "shares", "lot"}) | {"sides": sides}
 
 
 def _replay(plan: Plan, policy: str, spec: ReplaySpec) -> dict[str, Any]:

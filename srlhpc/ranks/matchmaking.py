@@ -12,7 +12,7 @@ from srlhpc.ranks.context import RankContext
 from srlhpc.roles.matchmaking.matchmaker import MatchGroup, Matchmaker
 from srlhpc.roles.matchmaking.opponents import MatchSide, Opponents
 from srlhpc.roles.matchmaking.payoff_games import PayoffGames
-from srlhpc.specs.named_modules import PayoffRuleSettings
+from srlhpc.specs.named_modules import PayoffRuleSettings, WinRateRuleSettings
 
 MATCHES = "matches"
 """Name of what checkpoints hold of the matchmaker."""
@@ -37,7 +37,7 @@ def build_matchmaker(context: RankContext) -> Matchmaker | None:
         sides,
         chances=None if payoffs is not None else partial(rule.chances, spec.rule),
         mixture=None if payoffs is None else payoffs.mixture,
-        decay=spec.rule.decay,
+        decay=spec.rule.decay if isinstance(spec.rule, WinRateRuleSettings) else 1.0,
         resident=spec.resident,
         kept=lambda updates: kept_versions(updates, versions.keep, versions.tags.values()),
         seed=seed_of(plan.spec.seed, "matches", context.restart),
@@ -45,7 +45,15 @@ def build_matchmaker(context: RankContext) -> Matchmaker | None:
     requests, outboxes = context.wiring.matchmaker_ends()
     groups = [_group(plan, actor, place) for actor, place in plan.groups]
     matchmaker = Matchmaker(
-        sides, groups, opponents, lot=spec.lot, payoffs=payoffs, requests=requests, outboxes=outboxes
+        sides,
+        groups,
+        opponents,
+        lot=spec.lot,
+        environments=plan.spec.actors.environments,
+        resident=spec.resident,
+        payoffs=payoffs,
+        requests=requests,
+        outboxes=outboxes,
     )
     if (saved := (context.restored or {}).get(MATCHES)) is not None:
         matchmaker.load_results(saved)

@@ -98,11 +98,11 @@ class Serving:
             generator=generator,
             explore=acting_exploration(plan, name, seats),
             expert=None if expert is None else expert.to(device),
-            shelf=self._shelf(name, policy),
+            shelf=self._shelf(role, name, policy),
             frozen_exploration=plan.spec.policies[name].algorithm.explore_in_evaluation(),
         )
 
-    def _shelf(self, name: str, policy: Policy) -> VersionShelf | None:
+    def _shelf(self, role: RolePlan, name: str, policy: Policy) -> VersionShelf | None:
         """Where the policy's versions are, that play in matches."""
         plan, paths = self._plan, self._context.paths
         if plan.spec.matches is None or not plan.trainers(name):
@@ -116,7 +116,27 @@ class Serving:
         def load(network: Policy, arrays: Mapping[str, Any], updates: int) -> None:
             load_parameters(network, arrays, f"version {updates} of policy '{name}'")
 
-        return VersionShelf(policy, read, load, resident=plan.spec.matches.resident, in_thread=not plan.serial)
+        return VersionShelf(policy, read, load, resident=self._met_at_once(role, name), in_thread=not plan.serial)
+
+    def _met_at_once(self, role: RolePlan, name: str) -> int:
+        """Versions of the policy that the groups of a server meet at a time.
+
+        Each pair of a side that learns and one that versions play has its `resident` ones, and the next lot may bring
+        one more before the last is played to its end; lots of versions alone have as many.
+        """
+        plan = self._plan
+        assert plan.spec.matches is not None
+        groups = {served.group for served in plan.served(role, name)}
+        learning = {plan.learning_seat(group) for group in groups} - {None}
+        pairs = {
+            (seat.name, other.name)
+            for seat in learning
+            if seat is not None
+            for other in plan.seats_of(name)
+            if other is not seat
+        }
+        measuring = any(plan.measures(group) for group in groups)
+        return max(1, len(pairs) + measuring) * (plan.spec.matches.resident + 2)
 
     def evaluator(self, role: RolePlan) -> Evaluator:
         plan, spec = self._plan, self._plan.spec

@@ -44,8 +44,9 @@ class MatchesSpec(Spec):
     shares: SharesSpec = SharesSpec()
     """Which part of all groups plays what, rounded to whole groups; `srlhpc spec --plan` shows what came out."""
     resident: PositiveInt = 8
-    """Versions of a policy that are met at the same time by the groups of one policy server, which keeps so many
-    networks. One after the other is exchanged, so that all are met as often as the rule says in the end."""
+    """Versions of a side that a side which learns meets at the same time in the groups of one policy server, which
+    keeps so many networks, and two more, for each such pair. One after the other is exchanged, so that all are met as
+    often as the rule says in the end."""
     lot: PositiveInt = 64
     """Matches, of one episode each, that are dealt to a group at once."""
 

@@ -174,14 +174,19 @@ class AlgorithmSettings(Spec):
 
 
 class MatchRuleSettings(Spec):
-    """Base of the `Settings` of a module in `srlhpc.league.match_rules` or elsewhere that chooses past opponents.
+    """Base of the `Settings` of a module in `srlhpc.league.match_rules` or elsewhere that chooses past opponents."""
+
+    kind: str
+    """Import path of the rule's module; a bare name is a module of `srlhpc.league.match_rules`."""
+
+
+class WinRateRuleSettings(MatchRuleSettings):
+    """Base of the `Settings` of a match rule that decides by win rates.
 
     The module's `chances(settings, win_rates)` is given how often the learner beats each of N versions, float64 `[N]`,
     oldest first, and returns how often it shall meet each, float64 `[N]` of sum 1.
     """
 
-    kind: str
-    """Import path of the rule's module; a bare name is a module of `srlhpc.league.match_rules`."""
     decay: Annotated[float, Gt(0.0), Le(1.0)] = 0.99
     """What a game counts in win rates after one more game against the same version; 1: all count alike."""
 
@@ -196,6 +201,11 @@ class PayoffRuleSettings(MatchRuleSettings):
     episodes: PositiveInt = 1000
     """Games of every pairing of versions, before the newer of the two is met. A mean of returns of ±1 then has a
     standard error of 1 / sqrt(episodes): 0.03 of 1,000."""
+
+    @property
+    def most_versions(self) -> int | None:
+        """Versions of each side that `mixtures` takes in the time in which a run may stand still; None: any number."""
+        return None
 
 
 _S = TypeVar("_S", bound=Spec)

@@ -9,7 +9,7 @@ import pytest
 
 from srlhpc.environment import Episode
 from srlhpc.plan.planner import make_plan
-from srlhpc.ranks.actors import episode_summary
+from srlhpc.ranks.actors import episode_summary, group_summary
 from srlhpc.specs.experiment import ExperimentSpec
 from tests.launch.making_runs import settings
 from tests.scripted import scripted_spaces
@@ -53,3 +53,13 @@ def test_episode_without_a_trained_agent_has_no_return(
 ) -> None:
     told = summary({"seeker_0": -4.0})
     assert (told["return"], told["policies"]) == (None, {"seekers": -4.0})
+
+
+def test_what_versions_get_is_not_reported() -> None:
+    from tests.plan.test_matches import PSRO, matched
+
+    told = group_summary(matched(**PSRO))
+    episode = Episode(0, 5, {"left": 1.0, "right": -1.0}, {})
+    assert told(1, episode) is None
+    assert (told(0, episode) or {})["policies"] == {"default": 1.0}
+    assert (told(2, episode) or {})["return"] == -1.0

@@ -129,7 +129,12 @@ class Play:
         self.seats = {name: self._seat(index, **chosen) for index, (name, chosen) in enumerate(seats.items())}
         recorders = {name: (seat.kind, seat.recorder) for name, seat in self.seats.items()}
         self.group = Group(7, environment, recorders, seed=lambda start: start)
-        self.actor = Actor("actor-0", [self.group], where="environment x on rank 3 (actor-0)", episode_summary=summary)
+        self.actor = Actor(
+            "actor-0",
+            [self.group],
+            where="environment x on rank 3 (actor-0)",
+            episode_summary=lambda _, episode: summary(episode),
+        )
         self.actor.start(0)
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from srlhpc.league.payoffs import FloatArray
-from srlhpc.specs.named_modules import MatchRuleSettings
+from srlhpc.specs.named_modules import WinRateRuleSettings
 
 
-class Settings(MatchRuleSettings):
+class Settings(WinRateRuleSettings):
     """There is nothing to choose."""
 
     kind: str = "fictitious"

@@ -8,10 +8,10 @@ from pydantic import PositiveFloat
 
 from srlhpc.league.payoffs import FloatArray
 from srlhpc.league.prioritized import hard, variance
-from srlhpc.specs.named_modules import MatchRuleSettings
+from srlhpc.specs.named_modules import WinRateRuleSettings
 
 
-class Settings(MatchRuleSettings):
+class Settings(WinRateRuleSettings):
     """What makes an opponent worth meeting."""
 
     kind: str = "prioritized"

@@ -26,6 +26,11 @@ class Settings(PayoffRuleSettings):
     """How mixtures are found: nash needs a zero-sum game and scipy, and mixes few versions; uniform is fictitious
     play."""
 
+    @property
+    def most_versions(self) -> int | None:
+        """Versions of a side: work of alpha_rank grows with their sixth power, and takes seconds here."""
+        return 40 if self.solver == "alpha_rank" else None
+
 
 def mixtures(settings: Settings, game: Game) -> Mixtures:
     """How often each side's versions are met by who learns as the other side."""

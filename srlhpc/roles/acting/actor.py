@@ -47,11 +47,14 @@ class Actor(Role):
         groups: Sequence[Group],
         *,
         where: str,
-        episode_summary: Callable[[Episode], dict[str, Any]],
+        episode_summary: Callable[[int, Episode], dict[str, Any] | None],
         many_episodes: int = MANY_EPISODES,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`where` names rank and environment in errors; `many_episodes` are news."""
+        """`where` names rank and environment in errors; `many_episodes` are news.
+
+        `episode_summary` says of a group's number and an episode what is reported; None: nothing.
+        """
         self.label = label
         self._groups = groups
         self._turns = deque(groups)
@@ -91,7 +94,7 @@ class Actor(Role):
                 self._turns.remove(group)
                 self._turns.append(group)
                 busy = True
-            else:
+            elif not group.lacks_match:
                 blocked += 1
         # A group that waits for its actions would go on with faster actions: so only if there is none, slots are short.
         self._idle = "slot" if blocked == len(self._groups) else "input"
@@ -107,8 +110,8 @@ class Actor(Role):
             where = f"{self._where}, group {group.number}, step {group.steps + 1}"
             raise StepError(f"{where}: {raised(error)}") from error
         self._steps_acted += group.environment.num_environments
-        for episode in step.episodes:
-            self._episodes.append(self._summary(episode))
+        summaries = (self._summary(group.number, episode) for episode in step.episodes)
+        self._episodes.extend(summary for summary in summaries if summary is not None)
 
     def _end(self) -> bool:
         """Says LAST on every link; open fragments are dropped."""

@@ -96,6 +96,12 @@ class Group:
                 return False
         return True
 
+    @property
+    def lacks_match(self) -> bool:
+        """Whether all that it waits for is a match."""
+        ready = all(recorder.is_ready for _, recorder in self._to_open)
+        return self._matches is not None and not self._waiting and ready
+
     def waits_for(self) -> str:
         """What the group waits for, in words."""
         if self._waiting:

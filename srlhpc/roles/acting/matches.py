@@ -3,6 +3,9 @@
     lot --> a match for each environment --(its episode ends)--> result, next match
     half of the lot used --(results, MATCH_REQUESTS)--> matchmaker --(MATCHES)--> the next lot
 
+A group of versions alone asks when fewer are left than it has environments: what is dealt beyond the games that count
+is lost.
+
 Letters: E environments, S sides, L matches of a lot. Free of torch.
 """
 
@@ -41,12 +44,22 @@ class GroupMatches:
         sides: names of the agents of each side, in the order of seats.
         num_environments: E.
         lot: L.
+        measures: whether only versions play.
     """
 
     def __init__(
-        self, group: int, channels: MatchChannels, sides: Sequence[Sequence[str]], *, num_environments: int, lot: int
+        self,
+        group: int,
+        channels: MatchChannels,
+        sides: Sequence[Sequence[str]],
+        *,
+        num_environments: int,
+        lot: int,
+        measures: bool = False,
     ) -> None:
         self._group, self._channels, self._lot = group, channels, lot
+        self._few = min(num_environments, lot) - 1 if measures else lot // 2
+        """Matches left, with which it asks for more."""
         self._sides = [tuple(agents) for agents in sides]
         self.players: NDArray[np.int64] = np.full((len(sides), num_environments), LIVE, np.int64)
         """`[S, E]`: updates of the version that plays a side, or LIVE."""
@@ -75,9 +88,9 @@ class GroupMatches:
             self._asked = False
 
     def _ask(self) -> None:
-        """Sends results, and asks for the next lot when half of the last is used."""
+        """Sends results, and asks for the next lot when few matches are left."""
         self._channels.requests.poll()
-        if self._asked or len(self._dealt) > self._lot // 2:
+        if self._asked or len(self._dealt) > self._few:
             return
         message = self._channels.requests.acquire()
         if message is None:

@@ -37,14 +37,18 @@ class Lots:
 
     Args:
         size: L.
+        measuring: groups whose matches are counted by their players, who play two sides.
     """
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, measuring: Collection[int] = ()) -> None:
+        self._size, self._measuring = size, frozenset(measuring)
         self._lots: dict[int, _Lot] = {}
         """Lots by the number of their first match."""
-        self.dealt = 0
-        """Matches so far."""
+        self._of_group: Counter[int] = Counter()
+        """Lots by group."""
+        self.under_way: Counter[tuple[int, int]] = Counter()
+        """Matches of the groups that measure, by the players of both sides."""
+        self._dealt = 0
 
     def deal(self, group: int, players: IntArray, counting: int) -> IntArray:
         """Deals a lot to a group.
@@ -57,11 +61,36 @@ class Lots:
         Returns:
             Numbers of its matches, `[L]`.
         """
-        first = self.dealt
+        first = self._dealt
         if counting:
-            self._lots[first] = _Lot(group, players, np.arange(self._size) < counting)
-        self.dealt += self._size
+            self._add(first, _Lot(group, players, np.arange(self._size) < counting))
+        self._dealt += self._size
         return first + np.arange(self._size)
+
+    @property
+    def dealt(self) -> int:
+        """Matches so far."""
+        return self._dealt
+
+    @dealt.setter
+    def dealt(self, matches: int) -> None:
+        # A lot begins at a multiple of its size, also where it was another before.
+        self._dealt = -(-matches // self._size) * self._size
+
+    def _add(self, first: int, lot: _Lot) -> None:
+        self._lots[first] = lot
+        self._of_group[lot.group] += 1
+        self._count(lot, lot.players[lot.is_open], 1)
+
+    def _drop(self, first: int) -> None:
+        lot = self._lots.pop(first)
+        self._of_group[lot.group] -= 1
+        self._count(lot, lot.players[lot.is_open], -1)
+
+    def _count(self, lot: _Lot, players: IntArray, each: int) -> None:
+        if lot.group in self._measuring:
+            for first, second in players.tolist():
+                self.under_way[first, second] += each
 
     def decided(self, group: int, matches: IntArray, returns: FloatArray) -> Iterator[Results]:
         """Results of matches that were dealt to the group, count, and have none yet."""
@@ -73,8 +102,9 @@ class Lots:
             places = matches[own] - start
             counts = lot.is_open[places]
             lot.is_open[places] = False
+            self._count(lot, lot.players[places[counts]], -1)
             if not lot.is_open.any():
-                del self._lots[start]
+                self._drop(start)
             yield Results(lot.players[places[counts]], returns[own][counts])
 
     def versions(self, sides: Sequence[int]) -> set[int]:
@@ -82,21 +112,14 @@ class Lots:
         under_way = (lot.players[lot.is_open][:, sides] for lot in self._lots.values())
         return {version for players in under_way for version in players.ravel().tolist()} - {LIVE}
 
-    def pairings(self, groups: Collection[int]) -> Counter[tuple[int, int]]:
-        """How many matches of two sides that are under way in some groups have which players."""
-        found: Counter[tuple[int, int]] = Counter()
-        for lot in self._lots.values():
-            if lot.group in groups:
-                found.update((first, second) for first, second in lot.players[lot.is_open].tolist())
-        return found
-
     def has(self, group: int) -> bool:
         """Whether a group has matches under way that count."""
-        return any(lot.group == group for lot in self._lots.values())
+        return self._of_group[group] > 0
 
     def forget(self, groups: Collection[int]) -> None:
         """Nothing comes any more of what these groups play."""
-        self._lots = {start: lot for start, lot in self._lots.items() if lot.group not in groups}
+        for first in [first for first, lot in self._lots.items() if lot.group in groups]:
+            self._drop(first)
 
     def save_state(self) -> dict[str, Any]:
         """Each lot; how many were dealt is saved with the results."""
@@ -106,8 +129,7 @@ class Lots:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes back what `save_state` gave."""
-        self._lots = {
-            int(start): _Lot(int(saved["group"]), np.asarray(saved["players"]), np.array(saved["is_open"], np.bool_))
-            for start, saved in state.items()
-        }
+        """Takes back what `save_state` gave, where nothing is under way."""
+        for first, saved in state.items():
+            players, is_open = np.asarray(saved["players"]), np.array(saved["is_open"], np.bool_)
+            self._add(int(first), _Lot(int(saved["group"]), players, is_open))

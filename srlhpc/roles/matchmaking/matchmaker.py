@@ -9,6 +9,8 @@ S sides.
 
 from __future__ import annotations
 
+import json
+import logging
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ from srlhpc.roles.matchmaking.opponents import FloatArray, IntArray, MatchSide, 
 from srlhpc.roles.matchmaking.payoff_games import Pairing, PayoffGames
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import TimeUse
+
+log = logging.getLogger(__name__)
 
 _PAYOFFS = "payoffs"
 
@@ -50,6 +54,8 @@ class Matchmaker(Role):
         groups: by number.
         opponents: whom they meet.
         lot: matches dealt at once.
+        environments: of a group.
+        resident: pairings of versions that a lot has at most.
         payoffs: of versions against each other; None: no group measures.
         requests: a slot for each group.
         outboxes: of each group.
@@ -64,15 +70,18 @@ class Matchmaker(Role):
         opponents: Opponents,
         *,
         lot: int,
+        environments: int = 1,
+        resident: int = 1,
         payoffs: PayoffGames | None = None,
         requests: Inbox,
         outboxes: Mapping[int, Outbox],
     ) -> None:
         self._sides, self._groups, self._opponents, self._lot = sides, groups, opponents, lot
-        self._payoffs = payoffs
+        self._environments, self._resident, self._payoffs = environments, resident, payoffs
         self._requests, self._outboxes = requests, outboxes
-        self._lots = Lots(lot)
-        self._measuring = {number for number, group in enumerate(groups) if group.measures}
+        self._lots = Lots(lot, [number for number, group in enumerate(groups) if group.measures])
+        self._missing: Mapping[Pairing, int] = {}
+        """Games of versions that nobody plays yet, as of the last time that something changed."""
         self._self_played = 0
         self._parked: deque[Message] = deque()
         self._changed = False
@@ -86,7 +95,7 @@ class Matchmaker(Role):
         """These versions are there at the start."""
         self._opponents.begin(policy, versions)
         if self._payoffs is not None:
-            self._payoffs.there(policy, sorted(versions))
+            self._payoffs.begin(policy, versions)
         self._changed = True
 
     def coming(self, policy: str, updates: int) -> Collection[int]:
@@ -95,8 +104,8 @@ class Matchmaker(Role):
         Returns:
             Versions of the policy that matches under way are played with: not to be removed yet.
         """
-        self._opponents.coming(policy, updates)
-        return self._lots.versions([place for place, side in enumerate(self._sides) if side.policy == policy])
+        sides = [place for place, side in enumerate(self._sides) if side.policy == policy]
+        return {*self._opponents.coming(policy, updates), *self._lots.versions(sides)}
 
     def written(self, policy: str, updates: int) -> None:
         """A version may be met from now on."""
@@ -115,60 +124,71 @@ class Matchmaker(Role):
             self._take_results(message)
             self._parked.append(message)
             busy = self._changed = True
-        for message in list(self._parked) if self._changed else ():
+        if self._changed:
+            self._changed = False
+            busy |= self._answer_parked()
+        if busy:
+            self._time.spent("computing")
+        return busy
+
+    def _answer_parked(self) -> bool:
+        """Deals to all groups that can go on."""
+        self._look_for_missing()
+        busy = False
+        for message in list(self._parked):
             if self._may_deal(message):
                 self._parked.remove(message)
                 self._answer(message)
                 busy = True
-        self._changed = False
-        if busy:
-            self._time.spent("computing")
         return busy
 
     def _may_deal(self, request: Message) -> bool:
         group = self._groups[request.slot]
         if not group.measures:
             return self._opponents.are_there(group.learner)
-        assert self._payoffs is not None
         # A group stands still while one of its environments has no match: it goes on until all that counts is played.
-        return self._lots.has(request.slot) or bool(self._missing())
+        return self._lots.has(request.slot) or bool(self._missing)
 
-    def _missing(self) -> Mapping[Pairing, int]:
-        """Games of versions that nobody plays yet."""
-        assert self._payoffs is not None
-        return self._payoffs.missing(self._lots.pairings(self._measuring))
+    def _look_for_missing(self) -> None:
+        if self._payoffs is not None:
+            self._missing = self._payoffs.missing(self._lots.under_way)
 
     def _answer(self, request: Message) -> None:
         group = self._groups[request.slot]
         message = None if group.actor in self._dead else self._outboxes[request.slot].acquire()
         if message is not None:
-            players, counts = self._measured() if group.measures else (self._players(group), self._lot)
-            message.fields["matches"][...] = self._lots.deal(request.slot, players, counts)
+            players, counting, count = self._measured() if group.measures else self._players(group)
+            message.fields["matches"][...] = self._lots.deal(request.slot, players, counting)
             message.fields["players"][...] = players
             message.header[MatchHeader.GROUP] = request.slot
-            message.header[MatchHeader.COUNT] = self._lot
+            message.header[MatchHeader.COUNT] = count
             self._outboxes[request.slot].send(message)
+            if group.measures:
+                self._look_for_missing()
         self._requests.release(request)
 
-    def _players(self, group: MatchGroup) -> IntArray:
-        """Who plays the sides of a lot, `[L, S]`."""
+    def _players(self, group: MatchGroup) -> tuple[IntArray, int, int]:
+        """Who plays the sides of a lot, `[L, S]`, how many of its matches count, and how many are dealt: all."""
         players = np.full((self._lot, len(self._sides)), LIVE, np.int64)
         for side in self._opponents.past_sides(group.learner):
             assert group.learner is not None
             players[:, side] = self._opponents.draw(group.learner, side, group.servers[side], self._lot)
-        return players
+        return players, self._lot, self._lot
 
-    def _measured(self) -> tuple[IntArray, int]:
-        """Who plays the sides of a lot of versions, `[L, S]`, and how many of its games count, the first ones."""
+    def _measured(self) -> tuple[IntArray, int, int]:
+        """Who plays the sides of a lot of versions, `[L, S]`, how many of its games count, and how many are dealt.
+
+        The first ones count. What is beyond them keeps a group going, whose environments move together.
+        """
         assert self._payoffs is not None
         players = np.empty((self._lot, len(self._sides)), np.int64)
-        dealt = 0
-        for pairing, games in self._missing().items():
-            end = min(dealt + games, self._lot)
-            players[dealt:end] = pairing
-            dealt = end
-        players[dealt:] = self._payoffs.filler
-        return players, dealt
+        counting = 0
+        for pairing, games in list(self._missing.items())[: self._resident]:
+            end = min(counting + games, self._lot)
+            players[counting:end] = pairing
+            counting = end
+        players[counting:] = self._payoffs.filler
+        return players, counting, max(counting, min(self._environments, self._lot))
 
     def _take_results(self, message: Message) -> None:
         """Counts results of matches that were dealt to the group and have none yet."""
@@ -228,10 +248,22 @@ class Matchmaker(Role):
     def results_state(self) -> dict[str, Any]:
         """What every checkpoint has: results, and what is drawn next; matches under way begin anew."""
         payoffs = {} if self._payoffs is None else {_PAYOFFS: self._payoffs.save_state()}
-        return self._opponents.results_state() | {"self_played": self._self_played, "dealt": self._lots.dealt} | payoffs
+        counts = {"sides": self._side_names(), "self_played": self._self_played, "dealt": self._lots.dealt}
+        return self._opponents.results_state() | counts | payoffs
+
+    def _side_names(self) -> str:
+        return json.dumps([side.name for side in self._sides])
 
     def load_results(self, state: Mapping[str, Any]) -> None:
-        """Takes back what `results_state` gave."""
+        """Takes back what `results_state` gave; what other sides did says nothing of these, and is left out."""
+        if state.get("sides", self._side_names()) != self._side_names():
+            log.warning(
+                "the checkpoint has results of matches of other sides (%s); results begin anew with %s",
+                ", ".join(json.loads(state["sides"])),
+                ", ".join(side.name for side in self._sides),
+            )
+            self._lots.dealt = int(state["dealt"])
+            return
         self._opponents.load_results(state)
         self._self_played, self._lots.dealt = int(state["self_played"]), int(state["dealt"])
         if self._payoffs is not None and _PAYOFFS in state:

@@ -11,6 +11,7 @@ says.
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srlhpc.errors import UserError, counted
 from srlhpc.league.past_results import PastResults
 
 FloatArray = NDArray[np.float64]
@@ -34,6 +36,22 @@ class MatchSide:
     policy: str
     has_versions: bool
     """Whether its policy is trained; else its side is always played by the policy as it is."""
+
+
+def checked_chances(chances: FloatArray, count: int) -> FloatArray:
+    """What a match rule gave, if it is how often each of so many versions shall be met.
+
+    Raises:
+        UserError: it is not, which is the rule's fault.
+    """
+    found = np.array(chances, np.float64)
+    if found.shape != (count,) or not (found >= 0).all() or not math.isclose(float(found.sum()), 1.0, abs_tol=1e-6):
+        raise UserError(
+            f"matches.rule: gave {found.tolist()} for {counted(count, 'version')}; chances are {count} numbers that "
+            "are not negative and sum to 1: correct the rule's module"
+        )
+    found /= found.sum()
+    return found
 
 
 _Hand = tuple[int, int, int]
@@ -79,24 +97,40 @@ class Opponents:
 
     def begin(self, policy: str, versions: Collection[int]) -> None:
         """These versions are there at the start."""
+        known = {version for results in self._against(policy) for version in results.scores.opponents}
+        for results in self._against(policy):
+            results.forget(known.difference(versions))
         self._pools[policy] = sorted(versions)
 
-    def coming(self, policy: str, updates: int) -> None:
-        """A version is about to be written; what is not kept beside it is drawn no more."""
-        kept = {*self._kept({*self._pools[policy], updates})}
-        gone = [version for version in self._pools[policy] if version not in kept]
-        self._pools[policy] = [version for version in self._pools[policy] if version in kept]
-        for key, hand in self._hands.items():
-            if self._sides[key[2]].policy == policy:
-                self._hands[key] = deque(version for version in hand if version in kept)
-        for (_, side), results in self._results.items():
-            if self._sides[side].policy == policy:
-                results.forget(gone)
+    def coming(self, policy: str, updates: int) -> Collection[int]:
+        """A version is about to be written; what is not kept beside it is drawn no more, but for the last one.
+
+        Returns:
+            Those that are still drawn.
+        """
+        pool = self._pools[policy]
+        kept = {*self._kept({*pool, updates})}
+        self._limit(policy, [version for version in pool if version in kept] or pool[-1:])
+        return self._pools[policy]
 
     def written(self, policy: str, updates: int) -> None:
         """A version may be met from now on."""
-        if updates not in self._pools[policy]:
-            self._pools[policy] = sorted([*self._pools[policy], updates])
+        pool = sorted({*self._pools[policy], updates})
+        kept = {*self._kept(pool)}
+        self._limit(policy, [version for version in pool if version in kept])
+
+    def _limit(self, policy: str, pool: list[int]) -> None:
+        gone = [version for version in self._pools[policy] if version not in pool]
+        self._pools[policy] = pool
+        for key, hand in self._hands.items():
+            if self._sides[key[2]].policy == policy:
+                self._hands[key] = deque(version for version in hand if version in pool)
+        for results in self._against(policy):
+            results.forget(gone)
+
+    def _against(self, policy: str) -> list[PastResults]:
+        """What came of all matches against versions of a policy."""
+        return [results for (_, side), results in self._results.items() if self._sides[side].policy == policy]
 
     # --- drawing -------------------------------------------------------------------------------------------------
 
@@ -115,6 +149,7 @@ class Opponents:
         pool = self._pools[self._sides[side].policy]
         chances = self._chances_of(learner, side, pool)
         if np.count_nonzero(chances) <= self._resident:
+            self._hands.pop((server, learner, side), None)
             return self._generator.choice(np.array(pool, np.int64), matches, p=chances)
         hand = self._renewed((server, learner, side), pool, chances)
         return self._generator.choice(np.array(hand, np.int64), matches)
@@ -123,11 +158,12 @@ class Opponents:
         if self._mixture is not None:
             return self._mixture(side, pool)
         assert self._chances is not None
-        return self._chances(self.between(learner, side).scores.win_rates(pool))
+        return checked_chances(self._chances(self.between(learner, side).scores.win_rates(pool)), len(pool))
 
     def _renewed(self, key: _Hand, pool: Sequence[int], chances: FloatArray) -> deque[int]:
         """The hand with one place drawn anew, and those that are empty."""
-        hand = self._hands.setdefault(key, deque())
+        met = {version for version, chance in zip(pool, chances, strict=True) if chance}
+        hand = self._hands[key] = deque(version for version in self._hands.get(key, ()) if version in met)
         if len(hand) == self._resident:
             hand.popleft()
         hand.extend(self._generator.choice(pool, self._resident - len(hand), p=chances).tolist())

@@ -10,7 +10,7 @@ short games. Letters: R, C players of the first and the second side, n games.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from srlhpc.league.game import Game, Mixtures
 from srlhpc.league.payoffs import FloatArray, PayoffTable
+from srlhpc.roles.matchmaking.opponents import checked_chances
 
 Pairing = tuple[int, int]
 """Updates of the versions that play the first and the second side."""
-_ARRAYS = ("counts", "wins", "losses", "means", "deviations")
 
 
 class PayoffGames:
@@ -47,6 +47,25 @@ class PayoffGames:
         self._mixtures: Mixtures | None = None
 
     # --- versions ------------------------------------------------------------------------------------------------
+
+    def begin(self, policy: str, versions: Collection[int]) -> None:
+        """These versions are there at the start; games of others, which the run has yet to make again, are left out."""
+        if policy not in self._versions:
+            return
+        self._versions[policy] = sorted(versions)
+        for side, of_side in enumerate(self._policies):
+            if of_side == policy:
+                self._players[side][:] = [version for version in self._players[side] if version in versions]
+        names = {str(version) for version in versions}
+        self.table = self.table.only(
+            *(
+                [name for name in named if of_side != policy or name in names]
+                for of_side, named in zip(self._policies, (self.table.rows, self.table.columns), strict=True)
+            )
+        )
+        self._games = _counts(self.table)
+        self._mix()
+        self._admit()
 
     def there(self, policy: str, versions: Sequence[int]) -> None:
         """These versions are there."""
@@ -126,8 +145,17 @@ class PayoffGames:
             side, updates = candidate
             self._players[side].append(updates)
             grown = True
-        if grown and all(self._players):
-            self._mixtures = self._solve(self.game())
+        if grown:
+            self._mix()
+
+    def _mix(self) -> None:
+        if not all(self._players):
+            self._mixtures = None
+            return
+        mixed = self._solve(self.game())
+        self._mixtures = Mixtures(
+            *(checked_chances(shares, len(of_side)) for shares, of_side in zip(mixed, self._players, strict=True))
+        )
 
     def game(self) -> Game:
         """Mean returns of both sides for every pair of players, `[R, C]`."""
@@ -161,22 +189,27 @@ class PayoffGames:
         names = {"rows": self.table.rows, "columns": self.table.columns}
         return {
             **{name: np.array([int(version) for version in versions], np.int64) for name, versions in names.items()},
-            **{name: getattr(self.table, name).copy() for name in _ARRAYS},
+            **self.table.save_state(),
             **{f"players-{side}": np.array(players, np.int64) for side, players in enumerate(self._players)},
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Takes back what `save_state` gave, and solves again."""
-        rows, columns = (tuple(map(str, state[name].tolist())) for name in ("rows", "columns"))
-        self.table = PayoffTable(rows, columns, *(np.array(state[name]) for name in _ARRAYS))
-        self._games = Counter(
-            {
-                (int(row), int(column)): int(games)
-                for row, counts in zip(rows, self.table.counts, strict=True)
-                for column, games in zip(columns, counts, strict=True)
-            }
-        )
+        rows, columns = (list(map(str, state[name].tolist())) for name in ("rows", "columns"))
+        self.table = PayoffTable.from_state(rows, columns, state)
+        self._games = _counts(self.table)
         self._players = (state["players-0"].tolist(), state["players-1"].tolist())
-        self._mixtures = self._solve(self.game()) if all(self._players) else None
+        self._mix()
         for policy, players in zip(self._policies, self._players, strict=True):
             self.there(policy, players)
+
+
+def _counts(table: PayoffTable) -> Counter[Pairing]:
+    """Games by pairing."""
+    return Counter(
+        {
+            (int(row), int(column)): int(games)
+            for row, counts in zip(table.rows, table.counts, strict=True)
+            for column, games in zip(table.columns, counts, strict=True)
+        }
+    )

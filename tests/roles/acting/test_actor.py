@@ -19,6 +19,8 @@ class OneStepGroup:
 
     is_waiting = False
 
+    lacks_match = False
+
     def __init__(self, number: int, slots: Slots) -> None:
         self.number, self._slots = number, slots
         self.steps = 0
@@ -44,7 +46,7 @@ class Ring:
         self._slots = Slots()
         self.groups = [OneStepGroup(4 + place, self._slots) for place in range(groups)]
         made: list[Any] = self.groups
-        self.actor = Actor("actor-0", made, where="here", episode_summary=lambda _: {})
+        self.actor = Actor("actor-0", made, where="here", episode_summary=lambda *_: {})
 
     def poll_with_one_free_slot(self, times: int) -> list[int]:
         """Steps of the groups."""

@@ -89,7 +89,9 @@ class Matches:
         message = self._matches[group].take()
         if message is None:
             return None
-        rows = list(zip(message.fields["matches"].tolist(), message.fields["players"].tolist(), strict=True))
+        count = int(message.header[MatchHeader.COUNT])
+        matches, players = (message.fields[name][:count].tolist() for name in ("matches", "players"))
+        rows = list(zip(matches, players, strict=True))
         self._matches[group].release(message)
         return rows
 

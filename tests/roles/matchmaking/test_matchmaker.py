@@ -85,9 +85,11 @@ def test_matches_of_a_dead_actor_hold_nothing_and_it_gets_no_more() -> None:
     matches = Matches(keep=1)
     matches.write(0)
     matches.deal(0)
+    matches.write(2)
+    assert matches.matchmaker.coming("default", 4) == {0, 2}
     matches.matchmaker.forget([0])
-    assert matches.matchmaker.coming("default", 2) == set()
-    matches.matchmaker.written("default", 2)
+    assert matches.matchmaker.coming("default", 4) == {2}
+    matches.matchmaker.written("default", 4)
     assert matches.deal(1)
 
 
@@ -133,3 +135,50 @@ def test_checkpoint_keeps_results_and_forgets_matches_under_way() -> None:
     assert new is not None
     assert other.matchmaker.summary()["past"][0]["games"] == 1
     assert min(match for match, _ in new) > max(match for match, _ in lot)
+
+
+def test_last_version_is_met_until_the_next_is_there() -> None:
+    matches = Matches(keep=1)
+    matches.write(0)
+    assert matches.matchmaker.coming("default", 2) == {0}
+    assert {players[1] for _, players in matches.deal(0)} == {0}
+    matches.matchmaker.written("default", 2)
+    assert {players[1] for _, players in matches.deal(0)} == {2}
+
+
+def test_results_of_lots_of_another_size_leave_the_numbers_in_step() -> None:
+    one, other = Matches(), Matches()
+    one.write(0)
+    one.deal(0)
+    state = one.matchmaker.results_state() | {"dealt": LOT + 1}
+    other.matchmaker.load_results(state)
+    other.write(0)
+    lot = other.deal(0)
+    assert lot[0][0] == 2 * LOT
+    other.ask(0, [(lot[-1][0], 1.0, 0.0)])
+    assert other.matchmaker.summary()["past"][0]["games"] == 1
+
+
+def test_results_of_other_sides_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    one, other = Matches(), Matches()
+    one.write(0)
+    lot = one.deal(0)
+    one.ask(0, [(lot[0][0], 1.0, 0.0)])
+    state = one.matchmaker.results_state() | {"sides": '["right", "left"]'}
+    other.matchmaker.load_results(state)
+    assert other.matchmaker.summary()["past"] == []
+    assert "results of matches of other sides (right, left)" in caplog.text
+
+
+def test_hand_keeps_nobody_whom_the_rule_no_longer_wants() -> None:
+    wanted = [np.array([0.5, 0.5, 0.0])]
+
+    def chances(win_rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        return wanted[-1][: len(win_rates)]
+
+    matches = Matches(chances=chances, resident=1)
+    matches.write(0, 1, 2)
+    for _ in range(5):
+        matches.deal(0)
+    wanted.append(np.array([0.0, 0.5, 0.5]))
+    assert 0 not in {players[1] for _ in range(20) for _, players in matches.deal(0)}

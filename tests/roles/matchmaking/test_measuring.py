@@ -23,11 +23,11 @@ def decided(lot: Dealt, value: float = 1.0) -> list[tuple[int, float, float]]:
     return [(match, value, -value) for match, _ in lot]
 
 
-def test_pairings_get_their_games_and_surplus_ones_do_not_count() -> None:
+def test_pairings_get_their_games_and_no_more() -> None:
     matches = measuring()
     matches.write(0)
     one, two = matches.deal(1), matches.deal(2)
-    assert [players for _, players in one + two] == [[0, 0]] * 2 * LOT
+    assert [players for _, players in one + two] == [[0, 0]] * GAMES
     matches.ask(1, decided(one))
     # The other group plays what is missing yet, so nothing is left for this one.
     assert matches.lot(1) is None
@@ -63,6 +63,16 @@ def test_waiting_group_plays_the_next_version() -> None:
     matches.write(3)
     matches.matchmaker.poll()
     assert [players for _, players in matches.lot(1) or []] == [[3, 0]] * LOT
+
+
+def test_lot_has_few_pairings_and_no_more_matches_than_the_group_needs() -> None:
+    matches = Matches(payoffs=PayoffGames(("default", "default"), 1, solve), keep=100)
+    matches.write(0)
+    (only,) = matches.deal(1)
+    matches.write(1, 2, 3)
+    matches.ask(1, decided([only]))
+    # Version 1 on the first side against version 0 of the second.
+    assert [players for _, players in matches.lot(1) or []] == [[1, 0]]
 
 
 def test_games_of_a_dead_actor_are_dealt_again() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from srlhpc.errors import UserError
 from srlhpc.league.game import Game, Mixtures
 from srlhpc.league.match_rules import psro
 from srlhpc.roles.matchmaking.payoff_games import Pairing, PayoffGames
@@ -112,6 +113,27 @@ def test_saved_table_goes_on_and_counts_no_game_twice(games: int) -> None:
         for pairing, left in table.missing(Counter()).items():
             play(table, pairing, left, wins(pairing))
     assert other.summary() == one.summary()
+
+
+def test_games_of_versions_that_are_gone_are_left_out() -> None:
+    table = payoffs()
+    table.there("default", [0, 1])
+    for pairing in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        play(table, pairing, GAMES, wins(pairing))
+    other = payoffs()
+    other.load_state(table.save_state())
+    other.begin("default", [0])
+    assert other.summary()["players"] == [[0], [0]]
+    assert other.mixture(1, [0]).tolist() == [1.0]
+    other.there("default", [1])
+    assert other.missing(Counter()) == {(1, 0): GAMES}
+
+
+def test_mixtures_of_a_rule_are_checked() -> None:
+    table = PayoffGames(("default", "default"), GAMES, lambda game: Mixtures(np.ones(3), np.ones(3)))
+    table.there("default", [0])
+    with pytest.raises(UserError, match="matches.rule: gave .* for 1 version; chances are 1 numbers"):
+        play(table, (0, 0), GAMES, 0.0)
 
 
 @pytest.mark.parametrize("solver", ["nash", "uniform", "regret_matching", "alpha_rank"])
