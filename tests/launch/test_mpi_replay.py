@@ -41,9 +41,9 @@ def replayed(stop: dict[str, Any], *, shards: int, trainers: int = 1, kind: str 
     )
 
 
-UPDATES = 600
-"""Half of them were too few for one run in ten: what ranks draw depends on who is faster. The rate falls to 0 with the
-last of them; at a constant one, the last updates left one run in eight at 0.36."""
+UPDATES = 900
+"""A third of them was too few for one run in ten, two thirds for one in 25: what ranks draw depends on who is faster.
+The rate falls to 0 with the last of them; at a constant one, the last updates left one run in eight at 0.36."""
 
 
 @pytest.mark.parametrize(("shards", "trainers", "kind"), [(0, 2, "inline"), (2, 1, "server"), (2, 2, "trainer")])
