@@ -38,7 +38,7 @@ def check_matches(plan: Plan) -> None:
             "matches out, which is self-play"
         )
     if isinstance(matches.rule, PayoffRuleSettings):
-        _check_payoffs(plan, matches.rule)
+        _check_payoffs(plan, matches.rule, matches.shares.payoffs)
     learning = _learning(plan)
     for place, seat in enumerate(seats):
         if seat.trained and not (learning[place] or learning[None]):
@@ -49,7 +49,7 @@ def check_matches(plan: Plan) -> None:
             )
 
 
-def _check_payoffs(plan: Plan, rule: PayoffRuleSettings) -> None:
+def _check_payoffs(plan: Plan, rule: PayoffRuleSettings, share: float) -> None:
     """Refuses a table of payoffs that nobody can fill."""
     name, seats = rule.kind, plan.seats
     if len(seats) > 2:
@@ -70,7 +70,7 @@ def _check_payoffs(plan: Plan, rule: PayoffRuleSettings) -> None:
         )
     if not _groups(plan)["payoffs"]:
         raise UserError(
-            f"matches.shares.payoffs: {plan.spec.matches.shares.payoffs:g} of {counted(len(plan.groups), 'group')} "  # type: ignore[union-attr]
+            f"matches.shares.payoffs: {share:g} of {counted(len(plan.groups), 'group')} "
             "(actors.ranks x ring) is none in which versions could play each other; raise it, actors.ranks or "
             "actors.ring"
         )

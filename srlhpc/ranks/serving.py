@@ -127,11 +127,10 @@ class Serving:
         plan = self._plan
         assert plan.spec.matches is not None
         groups = {served.group for served in plan.served(role, name)}
-        learning = {plan.learning_seat(group) for group in groups} - {None}
         pairs = {
             (seat.name, other.name)
-            for seat in learning
-            if seat is not None
+            for group in groups
+            if (seat := plan.learning_seat(group)) is not None
             for other in plan.seats_of(name)
             if other is not seat
         }

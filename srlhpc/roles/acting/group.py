@@ -99,17 +99,20 @@ class Group:
     @property
     def lacks_match(self) -> bool:
         """Whether all that it waits for is a match."""
-        ready = all(recorder.is_ready for _, recorder in self._to_open)
-        return self._matches is not None and not self._waiting and ready
+        return self._matches is not None and not self._waiting and self._unready() is None
+
+    def _unready(self) -> tuple[str, SeatRecorder] | None:
+        """The first policy with a recorder that lacks a grant or a slot."""
+        return next(((policy, recorder) for policy, recorder in self._to_open if not recorder.is_ready), None)
 
     def waits_for(self) -> str:
         """What the group waits for, in words."""
         if self._waiting:
             asked = [policy for policy, recorder in self._to_open if not recorder.replied()]
             return f"actions of {' and '.join(asked)}" if asked else ""
-        missing = next(((policy, recorder) for policy, recorder in self._to_open if not recorder.is_ready), None)
+        missing = self._unready()
         if missing is None:
-            return "" if self._matches is None else "a match"
+            return "a match" if self.lacks_match else ""
         held = [policy for policy, recorder in self._to_open if recorder.holds]
         what = "a free slot" if missing[1].is_granted else "a grant"
         return f"{what} of {missing[0]}" + (f" while it holds {' and '.join(held)}" if held else "")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.data.matches import LIVE
-from srlhpc.roles.matchmaking.opponents import FloatArray, IntArray
+from srlhpc.league.payoffs import FloatArray, IntArray
 
 
 class Results(NamedTuple):

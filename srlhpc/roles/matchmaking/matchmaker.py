@@ -21,8 +21,9 @@ import numpy as np
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.protocol import MatchHeader
 from srlhpc.data.matches import LIVE
+from srlhpc.league.payoffs import FloatArray, IntArray
 from srlhpc.roles.matchmaking.lots import Lots
-from srlhpc.roles.matchmaking.opponents import FloatArray, IntArray, MatchSide, Opponents
+from srlhpc.roles.matchmaking.opponents import MatchSide, Opponents
 from srlhpc.roles.matchmaking.payoff_games import Pairing, PayoffGames
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import TimeUse

@@ -18,13 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from srlhpc.errors import UserError, counted
 from srlhpc.league.past_results import PastResults
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from srlhpc.league.payoffs import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -97,10 +94,7 @@ class Opponents:
 
     def begin(self, policy: str, versions: Collection[int]) -> None:
         """These versions are there at the start."""
-        known = {version for results in self._against(policy) for version in results.scores.opponents}
-        for results in self._against(policy):
-            results.forget(known.difference(versions))
-        self._pools[policy] = sorted(versions)
+        self._limit(policy, sorted(versions))
 
     def coming(self, policy: str, updates: int) -> Collection[int]:
         """A version is about to be written; what is not kept beside it is drawn no more, but for the last one.
@@ -120,17 +114,14 @@ class Opponents:
         self._limit(policy, [version for version in pool if version in kept])
 
     def _limit(self, policy: str, pool: list[int]) -> None:
-        gone = [version for version in self._pools[policy] if version not in pool]
+        """Only these versions are drawn from now on."""
         self._pools[policy] = pool
         for key, hand in self._hands.items():
             if self._sides[key[2]].policy == policy:
                 self._hands[key] = deque(version for version in hand if version in pool)
-        for results in self._against(policy):
-            results.forget(gone)
-
-    def _against(self, policy: str) -> list[PastResults]:
-        """What came of all matches against versions of a policy."""
-        return [results for (_, side), results in self._results.items() if self._sides[side].policy == policy]
+        for (_, side), results in self._results.items():
+            if self._sides[side].policy == policy:
+                results.forget([version for version in results.scores.opponents if version not in pool])
 
     # --- drawing -------------------------------------------------------------------------------------------------
 

@@ -53,9 +53,11 @@ class PayoffGames:
         if policy not in self._versions:
             return
         self._versions[policy] = sorted(versions)
-        for side, of_side in enumerate(self._policies):
-            if of_side == policy:
-                self._players[side][:] = [version for version in self._players[side] if version in versions]
+        has_lost = False
+        for players, of_side in zip(self._players, self._policies, strict=True):
+            if of_side == policy and not set(players) <= set(versions):
+                players[:] = [version for version in players if version in versions]
+                has_lost = True
         names = {str(version) for version in versions}
         self.table = self.table.only(
             *(
@@ -64,7 +66,8 @@ class PayoffGames:
             )
         )
         self._games = _counts(self.table)
-        self._mix()
+        if has_lost:
+            self._mix()
         self._admit()
 
     def there(self, policy: str, versions: Sequence[int]) -> None:
@@ -159,11 +162,8 @@ class PayoffGames:
 
     def game(self) -> Game:
         """Mean returns of both sides for every pair of players, `[R, C]`."""
-        rows, columns = ([str(version) for version in players] for players in self._players)
-        places = np.ix_(
-            [self.table.rows.index(row) for row in rows], [self.table.columns.index(column) for column in columns]
-        )
-        return Game(*(returns[places] for returns in self.table.mean_returns))
+        rows, columns = (list(map(str, players)) for players in self._players)
+        return Game(*self.table.only(rows, columns).mean_returns)
 
     # --- states --------------------------------------------------------------------------------------------------
 

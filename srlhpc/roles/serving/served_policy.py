@@ -203,7 +203,8 @@ class ServedPolicy:
         if self._shelf is None:
             return None
         players = np.concatenate([np.repeat(m.fields[PLAYERS], self._rows // m.fields[PLAYERS].size) for m in requests])
-        if alive is not None:
+        # A device is asked which rows are alive only where a version plays some.
+        if alive is not None and not (players == LIVE).all():
             players = players[alive.cpu().numpy()]
         return None if (players == LIVE).all() else players
 
