@@ -20,22 +20,16 @@ import torch
 from choices import chances
 from open_spiel.python import policy as spiel_policy
 from open_spiel.python.algorithms import exploitability, policy_aggregator
-from psro_rounds import Shares, table_rounds
+from played_versions import Shares, rounds, version_networks
 
-from srlhpc.data.checkpoint import read_checkpoint
-from srlhpc.data.checkpoint_names import updates_of
 from srlhpc.playing import plan_of
-from srlhpc.ranks.policies import build_policy, load_parameters
 from srlhpc.runs.paths import RunPaths
-from srlhpc.runs.versions import version_files
 
 
 def tables(run: RunPaths, game: Any, policy: str, seat: int) -> dict[int, Any]:
     """Updates of every version of a policy to what it does at each information state of its seat."""
-    network = build_policy(plan_of(run), policy)
     found = {}
-    for file in version_files(run)[policy]:
-        load_parameters(network, read_checkpoint(file)["policies"][policy]["parameters"], str(file))
+    for updates, network in version_networks(run, policy):
         table = spiel_policy.TabularPolicy(game, players=[seat])
         shape = network.kind.observations["obs"].shape
         seen = np.array([state.information_state_tensor(seat) for state in table.states], np.float32)
@@ -46,7 +40,7 @@ def tables(run: RunPaths, game: Any, policy: str, seat: int) -> dict[int, Any]:
             observations["seat"] = torch.from_numpy(place)
         masks = torch.from_numpy(table.legal_actions_mask.astype(bool))
         table.action_probability_array[:] = chances(network, observations, masks)
-        found[updates_of(file)] = table
+        found[updates] = table
     return found
 
 
@@ -64,11 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for folder in parser.parse_args(arguments).runs:
         run = RunPaths(folder)
         plan = plan_of(run)
-        assert plan.spec.matches is not None
         game = pyspiel.load_game(plan.spec.environment.game)  # type: ignore[attr-defined]
         players = [tables(run, game, seat.policy, place) for place, seat in enumerate(plan.seats)]
-        state = read_checkpoint(max(run.checkpoints.glob("updates-*.h5")))["matches"]["payoffs"]
-        curve = [nash_conv(game, players, mixed) for mixed in table_rounds(state, plan.spec.matches.rule)]
+        curve = [nash_conv(game, players, mixed) for mixed in rounds(run)]
         print(f"{folder.name}: NashConv of 1, 2, ... versions a side: {', '.join(f'{value:.3f}' for value in curve)}")
 
 
