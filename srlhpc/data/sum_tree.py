@@ -8,33 +8,37 @@ from numpy.typing import NDArray
 
 _Numbers = NDArray[np.float64]
 _Indices = NDArray[np.int64]
-_UPPER_LEVELS = 12
-"""Levels below the root that are handled as a whole: for them a call of numpy costs more than 4,096 additions."""
+_FLAT_LEVELS = 12
+"""Levels from the root down that are one running sum instead: adding up all nodes of the last costs less than a call of
+numpy for each."""
 
 
 class SumTree:
-    """A binary tree whose leaves are `capacity` numbers, at first 0, and whose nodes are the sums of their children.
+    """`capacity` numbers, at first 0: the leaves of a binary tree of sums, with one running sum in place of its top.
 
     A node is always computed from its children, never corrected by a difference, so no rounding error gathers.
     """
 
     def __init__(self, capacity: int) -> None:
         depth = max(1, (capacity - 1).bit_length())
-        upper = min(depth, _UPPER_LEVELS)
-        self._depth, self._lower_levels = depth, depth - upper
-        self._first_leaf, self._first_middle = 1 << depth, 1 << upper
-        # Node 1 is the root; the children of i are 2 i and 2 i + 1.
+        flat = min(depth, _FLAT_LEVELS)
+        self._lower_levels = depth - flat
+        self._first_leaf, self._first_middle = 1 << depth, 1 << flat
+        # The children of node i are 2 i and 2 i + 1; nodes above the middle ones are not used.
         self._nodes: _Numbers = np.zeros(2 * self._first_leaf)
         self._children = self._nodes.reshape(-1, 2)
         self._leaves = self._nodes[self._first_leaf :]
-        self._middle = self._nodes[self._first_middle : 2 * self._first_middle]
-        self._edges: _Numbers = np.zeros(self._first_middle + 1)
-        """Where the shares of the middle nodes begin and end; room that `find` uses."""
+        used = 1 + ((capacity - 1) >> self._lower_levels)
+        self._middle = self._nodes[self._first_middle : self._first_middle + used]
+        self._edges: _Numbers = np.zeros(used + 1)
+        """Where the shares of the middle nodes begin and end."""
+        self._stale = False
+        """Whether numbers changed since the edges were computed."""
 
     @property
     def sum(self) -> float:
         """Sum of all numbers."""
-        return float(self._nodes[1])
+        return float(self._new_edges()[-1])
 
     def values(self, indices: _Indices | slice) -> _Numbers:
         """Some of the numbers."""
@@ -48,29 +52,34 @@ class SumTree:
             nodes >>= 1
             children = self._children.take(nodes, axis=0)
             self._nodes[nodes] = children[:, 0] + children[:, 1]
-        self._add_up(self._first_middle)
+        self._stale = True
 
     def reset(self, values: _Numbers) -> None:
         """Replaces all numbers, the first ones by these and the others by 0."""
         self._leaves[:] = 0.0
         self._leaves[: values.size] = values
-        self._add_up(self._first_leaf)
-
-    def _add_up(self, level: int) -> None:
-        """Recomputes all nodes above those of a level, which is told by its first node."""
-        while level > 1:
+        level = self._first_leaf
+        while level > self._first_middle:
             children, level = self._children[level // 2 : level], level // 2
             np.add(children[:, 0], children[:, 1], out=self._nodes[level : 2 * level])
+        self._stale = True
+
+    def _new_edges(self) -> _Numbers:
+        if self._stale:
+            np.cumsum(self._middle, out=self._edges[1:])
+            self._stale = False
+        return self._edges
 
     def find(self, masses: _Numbers) -> _Indices:
         """The index whose share of `[0, sum)`, in the order of indices, holds each mass; never one whose number is 0.
 
         Only where all numbers are 0 there is none to find.
         """
-        np.cumsum(self._middle, out=self._edges[1:])
-        place = self._edges[1:-1].searchsorted(masses, side="right")
-        rest = masses - self._edges[place]
+        edges = self._new_edges()
+        place = edges[1:-1].searchsorted(masses, side="right")
         nodes = place + self._first_middle
+        if self._lower_levels:
+            rest = masses - edges[place]
         for _ in range(self._lower_levels):
             nodes <<= 1
             left = self._nodes.take(nodes)
@@ -87,8 +96,11 @@ class SumTree:
 
     def _find_surely(self, masses: _Numbers) -> _Indices:
         """What `find` gives, never turning to a side where all numbers are 0."""
-        nodes, rest = np.ones(masses.shape, np.int64), masses.copy()
-        for _ in range(self._depth):
+        edges = self._new_edges()
+        within = np.minimum(masses, np.nextafter(edges[-1], 0))
+        place = edges[1:].searchsorted(within, side="right")
+        nodes, rest = place + self._first_middle, within - edges[place]
+        for _ in range(self._lower_levels):
             nodes <<= 1
             left = self._nodes[nodes]
             right = (rest >= left) & (self._nodes[nodes + 1] > 0)
