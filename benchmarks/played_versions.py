@@ -34,8 +34,10 @@ def rounds(run: RunPaths) -> Iterator[tuple[Shares, Shares]]:
     that of the last checkpoint.
     """
     matches = plan_of(run).spec.matches
+    if matches is None:
+        return
     state = read_checkpoint(max(run.checkpoints.glob("updates-*.h5")))["matches"].get("payoffs")
-    if matches is None or state is None:
+    if state is None:
         return
     mixtures = load_module(matches.rule.kind, "srlhpc.league.match_rules", ("mixtures",)).mixtures
     names = (list(map(str, state[name].tolist())) for name in ("rows", "columns"))

@@ -99,7 +99,8 @@ class SumTree:
         edges = self._new_edges()
         within = np.minimum(masses, np.nextafter(edges[-1], 0))
         place = edges[1:].searchsorted(within, side="right")
-        nodes, rest = place + self._first_middle, within - edges[place]
+        nodes: _Indices = place + self._first_middle
+        rest = within - edges[place]
         for _ in range(self._lower_levels):
             nodes <<= 1
             left = self._nodes[nodes]

@@ -58,6 +58,10 @@ class ActionValueNetwork(ActionValuePolicy):
     def support(self) -> Tensor | None:
         return self.head.support
 
+    @property
+    def stackable(self) -> bool:
+        return self.torso.stackable and self.memory is None and self.norm is None
+
     def initial_state(self, rows: int) -> dict[str, Tensor]:
         return self.memory.initial_state(rows) if self.memory is not None else {}
 

@@ -76,6 +76,10 @@ class ActorCritic(ActorCriticPolicy):
         self.return_moments = running_moments(1, normalize) if normalize.returns else None
         self._returns = normalize.returns
 
+    @property
+    def stackable(self) -> bool:
+        return self.torso.stackable and self.memory is None and self.norm is None
+
     def initial_state(self, rows: int) -> dict[str, Tensor]:
         state = self.memory.initial_state(rows) if self.memory is not None else {}
         if self.value_memory is not None:

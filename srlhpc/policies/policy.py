@@ -45,6 +45,11 @@ class Policy(nn.Module, ABC):
 
     kind: Kind
 
+    @property
+    def stackable(self) -> bool:
+        """Whether `torch.func.vmap` can map `act` over the parameters of many copies, and is worth it."""
+        return False
+
     @abstractmethod
     def initial_state(self, rows: int) -> dict[str, Tensor]:
         """State at the start of an episode (zeros), `[rows, ...]`."""

@@ -98,11 +98,11 @@ class Serving:
             generator=generator,
             explore=acting_exploration(plan, name, seats),
             expert=None if expert is None else expert.to(device),
-            shelf=self._shelf(role, name, policy),
+            shelf=self._shelf(role, name, policy, device),
             frozen_exploration=plan.spec.policies[name].algorithm.explore_in_evaluation(),
         )
 
-    def _shelf(self, role: RolePlan, name: str, policy: Policy) -> VersionShelf | None:
+    def _shelf(self, role: RolePlan, name: str, policy: Policy, device: torch.device) -> VersionShelf | None:
         """Where the policy's versions are, that play in matches."""
         plan, paths = self._plan, self._context.paths
         if plan.spec.matches is None or not plan.trainers(name):
@@ -116,7 +116,15 @@ class Serving:
         def load(network: Policy, arrays: Mapping[str, Any], updates: int) -> None:
             load_parameters(network, arrays, f"version {updates} of policy '{name}'")
 
-        return VersionShelf(policy, read, load, resident=self._met_at_once(role, name), in_thread=not plan.serial)
+        return VersionShelf(
+            policy,
+            read,
+            load,
+            resident=self._met_at_once(role, name),
+            in_thread=not plan.serial,
+            # Weights that are held in another precision are no parameters of the network.
+            stacks=autocast_dtype(self._context, device) is None,
+        )
 
     def _met_at_once(self, role: RolePlan, name: str) -> int:
         """Versions of the policy that the groups of a server meet at a time.

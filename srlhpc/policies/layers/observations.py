@@ -65,7 +65,7 @@ class Encoder(nn.Module, ABC):
 
     def _normalized(self, floats_NV: Tensor) -> Tensor:
         assert self.moments is not None
-        return self.moments.normalize(floats_NV).clamp_(-self._clip, self._clip)
+        return self.moments.normalize(floats_NV).clamp(-self._clip, self._clip)
 
     def _rows(self, key: str, array: Tensor) -> Tensor:
         shape = self._specs[key].shape

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -29,10 +29,14 @@ class Torso(nn.Module):
     """Maps `Encoded` to features `[N, F]`."""
 
     features: int
+    stackable: ClassVar[bool] = False
+    """Whether many copies compute faster in one product (`Policy.stackable`)."""
 
 
 class MlpTorso(Torso):
     """Fully connected layers on the vector."""
+
+    stackable = True
 
     def __init__(self, vector_size: int, hidden: Sequence[int], activation: Activation) -> None:
         super().__init__()

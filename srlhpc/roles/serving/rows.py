@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from srlhpc.policies.policy import Acted, Exploration, State
+
+Change = Callable[[Tensor], Tensor]
 
 
 class Rows(NamedTuple):
@@ -22,13 +24,27 @@ class Rows(NamedTuple):
 
     def some(self, places: Tensor) -> Rows:
         """The rows at some places."""
+        return self.each(lambda rows: rows[places])
+
+    def each(self, change: Change) -> Rows:
+        """All tensors changed alike."""
         return Rows(
-            {key: rows[places] for key, rows in self.observations.items()},
-            {name: rows[places] for name, rows in self.state.items()},
-            self.first[places],
-            None if self.action_masks is None else self.action_masks[places],
-            {name: rows[places] for name, rows in self.exploration.items()},
+            {key: change(rows) for key, rows in self.observations.items()},
+            {name: change(rows) for name, rows in self.state.items()},
+            change(self.first),
+            None if self.action_masks is None else change(self.action_masks),
+            {name: change(rows) for name, rows in self.exploration.items()},
         )
+
+
+def each(acted: Acted, change: Change) -> Acted:
+    """All tensors of what was done changed alike."""
+    return Acted(
+        change(acted.actions),
+        change(acted.log_probs),
+        {name: change(rows) for name, rows in acted.outputs.items()},
+        {name: change(rows) for name, rows in acted.state.items()},
+    )
 
 
 def gathered(parts: Sequence[Acted], places: Tensor) -> Acted:

@@ -23,7 +23,8 @@ from srlhpc.policies.expert import advice, labelled
 from srlhpc.policies.held_weights import hold_weights
 from srlhpc.policies.policy import NO_EXPLORATION, Acted, Exploration, Policy, read_vector
 from srlhpc.roles.serving.device_rows import DeviceRows, rows_of
-from srlhpc.roles.serving.rows import Rows, gathered
+from srlhpc.roles.serving.players import Players
+from srlhpc.roles.serving.rows import Rows
 from srlhpc.roles.serving.version_shelf import VersionShelf
 from srlhpc.specs.contracts import EXPERT
 
@@ -79,7 +80,8 @@ class ServedPolicy:
         self._outputs = tuple(outputs)
         self._state = {name: tensor.to(device) for name, tensor in policy.initial_state(rows * len(replies)).items()}
         self._way = way or rows_of(device, rows * len(replies))
-        self._shelf, self._frozen_exploration = shelf, frozen_exploration
+        self._shelf = shelf
+        self._players = Players(policy, shelf, generator, frozen_exploration)
         self._explore = explore
         with self._way.computing():
             self._exploration = self._explored(0)
@@ -154,7 +156,7 @@ class ServedPolicy:
         ):
             first = seen("first")
             rows_in = Rows(observations, state, first, masks, exploration)
-            acted = self._played(rows_in, self._players(requests, alive))
+            acted = self._players.act(rows_in, self._players_of(requests, alive))
             if self._expert is not None:
                 by_expert = advice(self._expert, observations, first, action_masks=masks)
                 acted = labelled(acted, by_expert, exploration[EXPERT], self._generator)
@@ -168,37 +170,7 @@ class ServedPolicy:
         spread = _spread(acted, alive, self._rows * len(requests))
         return spread._replace(state={name: self._state[name][whole] for name in acted.state})
 
-    def _played(self, rows: Rows, players: Array | None) -> Acted:
-        """Acts for all rows: those of a version by its network, as in evaluation, the others by what is live."""
-        if players is None:
-            return self._act_by(self._policy, rows)
-        assert self._shelf is not None
-        parts: list[Acted] = []
-        places: list[Array] = []
-        for updates in np.unique(players).tolist():
-            own = np.flatnonzero(players == updates)
-            some = rows.some(torch.from_numpy(own).to(self._device))
-            if updates == LIVE:
-                parts.append(self._act_by(self._policy, some))
-            else:
-                frozen = {name: torch.full_like(some.first, value, dtype=torch.float32)
-                          for name, value in self._frozen_exploration.items()}  # fmt: skip
-                parts.append(self._act_by(self._shelf.network(updates), some._replace(exploration=frozen)))
-            places.append(own)
-        back = torch.from_numpy(np.argsort(np.concatenate(places), kind="stable")).to(self._device)
-        return gathered(parts, back)
-
-    def _act_by(self, policy: Policy, rows: Rows) -> Acted:
-        return policy.act(
-            rows.observations,
-            rows.state,
-            rows.first,
-            action_masks=rows.action_masks,
-            generator=self._generator,
-            exploration=rows.exploration,
-        )
-
-    def _players(self, requests: Sequence[Message], alive: Tensor | None) -> Array | None:
+    def _players_of(self, requests: Sequence[Message], alive: Tensor | None) -> Array | None:
         """Who plays each row that is computed; None where no version does."""
         if self._shelf is None:
             return None

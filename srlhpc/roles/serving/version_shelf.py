@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from srlhpc.policies.policy import Policy
+from srlhpc.roles.serving.stacked_networks import StackedNetworks
 
 Arrays = Mapping[str, Any]
 """Name to array of what acts."""
@@ -21,6 +22,7 @@ class VersionShelf:
         read: gives the parameters of a version; may take as long as a file system does.
         load: puts them into a network, or says why they do not fit.
         resident: how many networks are kept; more only while requests wait for them.
+        stacks: let many act in one product where the network allows it.
         in_thread: read beside the loop; serial mode reads at once.
     """
 
@@ -32,11 +34,14 @@ class VersionShelf:
         *,
         resident: int,
         in_thread: bool,
+        stacks: bool = True,
     ) -> None:
         self._policy, self._read, self._load = policy, read, load
         self._resident, self._in_thread = resident, in_thread
         self._networks: dict[int, Policy] = {}
         """The last used last."""
+        self.stack = StackedNetworks(policy, resident) if stacks and policy.stackable else None
+        """The same networks, as many as have a place there."""
         self._wanted: list[int] = []
         self._arrived: dict[int, Arrays] = {}
         self._thread: threading.Thread | None = None
@@ -75,6 +80,8 @@ class VersionShelf:
                 return
             if updates not in needed:
                 del self._networks[updates]
+                if self.stack is not None:
+                    self.stack.remove(updates)
 
     def _fetch(self) -> None:
         if self._thread is not None and not self._thread.is_alive():
@@ -97,6 +104,8 @@ class VersionShelf:
         network = copy.deepcopy(self._policy)
         self._load(network, arrays, updates)
         self._networks[updates] = network
+        if self.stack is not None:
+            self.stack.put(updates, network)
         self.loaded += 1
 
     def _read_all(self, wanted: Collection[int]) -> None:
