@@ -19,8 +19,8 @@ import numpy as np
 
 from srlhpc.environment import Array, KindStep
 from srlhpc.playing import Stage, staged
-from srlhpc.roles.acting.evaluator import Round
 from srlhpc.roles.acting.player import Player
+from srlhpc.roles.acting.round import Round
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.progress import ProgressLine
 

@@ -25,8 +25,8 @@ from srlhpc.ranks.global_generators import seed_generators
 from srlhpc.ranks.inputs import read_plan
 from srlhpc.ranks.policies import build_policy, load_parameters
 from srlhpc.roles.acting.closing import close
-from srlhpc.roles.acting.evaluator import Round
 from srlhpc.roles.acting.player import Player
+from srlhpc.roles.acting.round import Round
 from srlhpc.runs.checkpoints import checkpoint_folder
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.progress import ProgressLine, duration_text

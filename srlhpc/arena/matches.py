@@ -21,8 +21,8 @@ from srlhpc.plan.seeds import seed_of
 from srlhpc.playing import MOST_ENVIRONMENTS, Progress, built_environment
 from srlhpc.ranks.global_generators import seed_generators
 from srlhpc.roles.acting.closing import close
-from srlhpc.roles.acting.evaluator import Round
 from srlhpc.roles.acting.player import Player
+from srlhpc.roles.acting.round import Round
 from srlhpc.runs.progress import ProgressLine
 
 

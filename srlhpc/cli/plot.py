@@ -8,8 +8,9 @@ from typing import Literal
 
 import click
 
-from srlhpc.cli.options import open_root, root_option, say
-from srlhpc.errors import counted
+from srlhpc.cli.options import find_modules, open_root, root_option, say
+from srlhpc.errors import UserError, counted
+from srlhpc.runs.paths import RunPaths
 
 
 @click.command("plot")
@@ -20,6 +21,9 @@ from srlhpc.errors import counted
     help="Picture: .png, .svg, .pdf; else a .png in this folder, named after the run.",
 )
 @click.option("--statistics", is_flag=True, help="Draw the statistics of episodes, in panels, instead of returns.")
+@click.option(
+    "--ratings", is_flag=True, help="Draw how strong the versions of RUNs are, and who beat whom, instead of returns."
+)
 @click.option("--stages", is_flag=True, hidden=True, help="The former word for --statistics.")
 @click.option(
     "--x",
@@ -32,6 +36,7 @@ def command(
     runs: tuple[str, ...],
     out: Path | None,
     statistics: bool,
+    ratings: bool,
     stages: bool,
     axis: Literal["steps", "seconds", "episodes"] | None,
     root: str | None,
@@ -39,6 +44,9 @@ def command(
     """Draw the returns of RUNs, or with --statistics statistics of their episodes, as their environment names them.
 
     Runs whose specs differ in the seed only become one line, their mean, with a 95 % bootstrap confidence band.
+
+    With --ratings each run is by itself: versions of its policies, by what evaluators found that have opponents, or by
+    the table of payoffs of a rule such as psro.
     """
     from srlhpc.pictures.curves import grouped, read_curve
     from srlhpc.pictures.figures import check_file, check_matplotlib
@@ -48,12 +56,18 @@ def command(
 
     if stages:
         say("warning: --stages is called --statistics now; it is still understood, write the new word")
+    if ratings and (statistics or stages or axis is not None):
+        raise UserError("--ratings: draws ratings over updates; leave out --statistics and --x")
     check_matplotlib("plot")
     if out is not None:
         check_file(out)
     folder = open_root(root)
     found = [find_run(folder, run) for run in dict.fromkeys(runs)]
-    out = out or Path.cwd() / _file_name([paths.name for paths in found], statistics=statistics or stages)
+    ending = "_ratings" if ratings else "_statistics" if statistics or stages else ""
+    out = out or Path.cwd() / _file_name([paths.name for paths in found], ending)
+    if ratings:
+        _draw_ratings(found, out)
+        return
     groups = grouped(found)
     if statistics or stages:
         axis = axis or "episodes"
@@ -64,7 +78,21 @@ def command(
     say(f"wrote {out}: " + ", ".join(f"{name} ({counted(len(group), 'run')})" for name, group in groups.items()))
 
 
-def _file_name(runs: Sequence[str], *, statistics: bool) -> str:
+def _draw_ratings(runs: Sequence[RunPaths], out: Path) -> None:
+    from srlhpc.pictures.ratings import draw_ratings, read_games
+
+    for paths in runs:
+        find_modules(paths)
+    games = {paths.name: read_games(paths) for paths in runs}
+    draw_ratings(games, out)
+    told = (
+        f"{name} ({counted(len(found.players), 'player')}, {counted(int(found.counts.sum()) // 2, 'game')})"
+        for name, found in games.items()
+    )
+    say(f"wrote {out}: {', '.join(told)}")
+
+
+def _file_name(runs: Sequence[str], ending: str) -> str:
     """A picture's name where none is given."""
     others = f"_and_{len(runs) - 1}_more" if len(runs) > 1 else ""
-    return f"{runs[0]}{others}{'_statistics' if statistics else ''}.png"
+    return f"{runs[0]}{others}{ending}.png"

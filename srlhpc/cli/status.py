@@ -21,7 +21,7 @@ from srlhpc.errors import counted, rounded
 from srlhpc.plan.lag_text import lag_hints, lag_lines
 from srlhpc.runs.closed_runs import closed_runs
 from srlhpc.runs.creation import not_runs
-from srlhpc.runs.matches import match_lines
+from srlhpc.runs.matches import evaluation_lines, match_lines
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.progress import duration_text, timing_lines
 from srlhpc.runs.replay_state import replay_lines
@@ -134,6 +134,7 @@ def table(states: Sequence[Mapping[str, Any]], width: int | None = None) -> list
     if len(states) == 1:
         lines += [*_episode_lines(states[0], width), *timing_lines(states[0]), *replay_lines(states[0])]
         lines += [*_lag_lines(states[0]), *version_lines(states[0]), *match_lines(states[0])]
+        lines += evaluation_lines(states[0])
     return lines + [remark for state in states for remark in _remarks(state)]
 
 

@@ -10,12 +10,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from srlhpc.data.layout import Field, Layout
 
 LIVE = -1
 """In place of a version: the side is played by its policy as it is now."""
 PLAYERS = "players"
 """Name of the field of requests for actions that says who plays each environment, `[E]` int64."""
+
+
+def mean_return(returns: Mapping[str, float], agents: Sequence[str]) -> float:
+    """Mean return of a side's agents that were in the game; NaN where none was."""
+    found = [returns[agent] for agent in agents if agent in returns]
+    return sum(found) / len(found) if found else float("nan")
 
 
 def request_layout(lot: int, sides: int) -> Layout:

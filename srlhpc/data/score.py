@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 EPISODES_IN_MEAN = 100
 """Training episodes in a mean return; a mean of fewer decides nothing."""
 
-Rule = Literal["return_mean", "evaluation"]
-"""The mean return of so many training episodes, or of the last round of evaluation."""
+Rule = Literal["return_mean", "evaluation", "win_rate"]
+"""The mean return of so many training episodes, or of the last round of evaluation, or the win rate in that."""
 
 
 class Score(NamedTuple):

@@ -57,14 +57,15 @@ def draw_cross_play(
     axes = figure.subplots(lines, 2, squeeze=False)
     numbers = [str(number) for number in range(1, len(names) + 1)]
     labels = [f"{name}  {number}" for name, number in zip(names, numbers, strict=True)]
-    _draw_matrix(axes[0, 0], win_rates, labels)
+    draw_matrix(axes[0, 0], win_rates, labels)
     _draw_ratings(axes[0, 1], ratings, numbers)
     for below, matrix, shown in zip(axes[1:].flat, returns, (labels, numbers), strict=False):
-        _draw_matrix(below, matrix, shown)
+        draw_matrix(below, matrix, shown)
     figure.savefig(out, dpi=DOTS_PER_INCH)
 
 
-def _draw_matrix(axes: Any, matrix: Matrix, labels: Sequence[str]) -> None:
+def draw_matrix(axes: Any, matrix: Matrix, labels: Sequence[str]) -> None:
+    """Draws a matrix whose rows have these labels, and whose columns are numbered."""
     low, high = matrix.limits or (float(np.nanmin(matrix.values)), float(np.nanmax(matrix.values)))
     image = axes.imshow(matrix.values, vmin=low, vmax=high, cmap="RdBu", aspect="auto")
     axes.set_title(matrix.title, loc="left", fontsize="medium")

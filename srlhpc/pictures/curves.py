@@ -45,7 +45,7 @@ def read_curve(paths: RunPaths, axis: Axis) -> Curve:
     Raises:
         UserError: no episode has ended yet.
     """
-    points = [(line[axis], line["return_mean"]) for line in _lines(paths) if line.get("return_mean") is not None]
+    points = [(line[axis], line["return_mean"]) for line in metrics_lines(paths) if line.get("return_mean") is not None]
     if not points and _has_episodes(paths):
         raise UserError(f"run {paths.name} has no returns: no agent that is trained was in the game in any episode")
     if not points:
@@ -60,7 +60,7 @@ def read_statistics(paths: RunPaths, axis: Axis) -> dict[str, Curve]:
         UserError: no episode has ended yet, or the environment gives no statistics.
     """
     points: dict[str, list[tuple[float, float]]] = {}
-    for line in _lines(paths):
+    for line in metrics_lines(paths):
         for name, value in line.get("episode", {}).items():
             points.setdefault(name, []).append((line[axis], value))
     if not points and _has_episodes(paths):
@@ -76,7 +76,7 @@ def read_statistics(paths: RunPaths, axis: Axis) -> dict[str, Curve]:
 
 
 def _has_episodes(paths: RunPaths) -> bool:
-    return any(line.get("episodes") for line in _lines(paths))
+    return any(line.get("episodes") for line in metrics_lines(paths))
 
 
 def _curve(paths: RunPaths, points: Sequence[tuple[float, float]]) -> Curve:
@@ -117,7 +117,8 @@ def confidence_band(curves: Sequence[Curve], *, confidence: float = 0.95, seed: 
     return Band(grid, values.mean(axis=0), low, high)
 
 
-def _lines(paths: RunPaths) -> list[dict[str, Any]]:
+def metrics_lines(paths: RunPaths) -> list[dict[str, Any]]:
+    """The lines of a run's metrics that are whole."""
     try:
         text = paths.metrics.read_text()
     except OSError:

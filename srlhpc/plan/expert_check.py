@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from srlhpc.environment import Kind
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
 
@@ -35,17 +36,32 @@ def check_expert(plan: Plan, policy: str) -> None:
             f"policies.{expert}.network.recurrent: is {spec.network.recurrent.kind}; an expert labels single "
             "observations, without memory: train one on observations that show what matters (stacks of frames)"
         )
+    check_frozen(plan, expert, plan.kind_of(policy))
+
+
+def check_frozen(plan: Plan, policy: str, kind: Kind) -> None:
+    """Refuses a policy that plays no agents of its own and could not act for agents of a kind.
+
+    Args:
+        plan: of the run.
+        policy: that nobody trains.
+        kind: of the agents.
+
+    Raises:
+        UserError: with the remedy.
+    """
+    spec = plan.spec.policies[policy]
     try:
-        needs, offers = spec.algorithm.needs(plan.kind_of(policy)), spec.network.offers(plan.kind_of(policy))
+        needs, offers = spec.algorithm.needs(kind), spec.network.offers(kind)
     except UserError as error:
-        raise UserError(f"policies.{expert}: {error}") from None
+        raise UserError(f"policies.{policy}: {error}") from None
     try:
-        spec.network.check(plan.kind_of(policy))
+        spec.network.check(kind)
     except UserError as error:
-        raise UserError(f"policies.{expert}.network: {error}") from None
+        raise UserError(f"policies.{policy}.network: {error}") from None
     if needs.contract not in offers:
         raise UserError(
-            f"policies.{expert}: algorithm {spec.algorithm.kind} trains networks that offer '{needs.contract}', but "
+            f"policies.{policy}: algorithm {spec.algorithm.kind} trains networks that offer '{needs.contract}', but "
             f"network {spec.network.kind} offers {', '.join(offers) or 'nothing'}; give it network and algorithm of "
             "the run that its weights are from"
         )

@@ -174,12 +174,13 @@ class Plan:
         return [self.spaces.kind(seat.kind).agents[place] for place in seat.agents]
 
     def kind_of(self, policy: str) -> Kind:
-        """The kind of agents that a policy plays, or labels as the expert of who plays them."""
+        """The kind of agents that a policy plays, labels as the expert of who plays them, or meets in evaluation."""
         played = {seat.policy: self.spaces.kind(seat.kind) for seat in self.seats}
         if policy in played:
             return played[policy]
         rules = {name: self.spec.policies[name].algorithm.needs(kind) for name, kind in played.items()}
-        return played[next(name for name, needs in rules.items() if needs.expert == policy)]
+        labelled = next((name for name, needs in rules.items() if needs.expert == policy), None)
+        return self.spaces.kinds[0] if labelled is None else played[labelled]
 
     @property
     def serial_checkpoint_updates(self) -> int:

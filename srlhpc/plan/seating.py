@@ -17,7 +17,8 @@ _Played = Sequence[tuple[int, AgentsSpec]]
 
 
 def seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
-    """Which agents each policy plays, in the spec's order; experts, who only label, have none.
+    """Which agents each policy plays, in the spec's order; experts, who only label, and opponents of evaluators
+    may have none.
 
     With matches, each entry of `agents` is a side, in their order.
 
@@ -25,12 +26,31 @@ def seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
         UserError: an agent without a policy, a policy without agents or with agents of several kinds, no such expert,
             sides of one policy that are unlike.
     """
+    found = _played(spec, spaces)
+    if spec.matches is None:
+        yield from (_seat(policy, kind, agents) for policy, (kind, agents) in found.items())
+    else:
+        yield from _sides(spec, found)
+
+
+def sides(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
+    """The seats as with matches: one for each entry of `agents`.
+
+    Raises:
+        UserError: as `seats`.
+    """
+    return _sides(spec, _played(spec, spaces))
+
+
+def _played(spec: ExperimentSpec, spaces: Spaces) -> dict[str, tuple[str, _Played]]:
+    """The kind and agents of each policy that plays any."""
     places = _places(spec, spaces)
+    opponents = {opponent.policy for opponent in spec.evaluators.opponents or ()}
     experts = _experts(spec, {policy: spaces.kind(next(iter(kinds))) for policy, kinds in places.items()})
     found: dict[str, tuple[str, _Played]] = {}
     for policy in spec.policies:
         kinds = places.get(policy)
-        if not kinds and policy in experts:
+        if not kinds and policy in (experts | opponents):
             continue
         if not kinds:
             known = ", ".join(agent for kind in spaces.kinds for agent in kind.agents)
@@ -41,10 +61,7 @@ def seats(spec: ExperimentSpec, spaces: Spaces) -> Iterator[Seat]:
                 f"({', '.join(kinds)}){_remedy(spec.policies[policy].algorithm, spaces.kind(next(iter(kinds))))}"
             )
         found[policy] = next(iter(kinds.items()))
-    if spec.matches is None:
-        yield from (_seat(policy, kind, agents) for policy, (kind, agents) in found.items())
-    else:
-        yield from _sides(spec, found)
+    return found
 
 
 def _places(spec: ExperimentSpec, spaces: Spaces) -> dict[str, dict[str, _Played]]:

@@ -22,8 +22,6 @@ from srlhpc.comm.parameters import (
     ParameterSubscription,
     parameter_layout,
 )
-from srlhpc.data.checkpoint import read_checkpoint
-from srlhpc.data.checkpoint_names import name_of
 from srlhpc.import_path import load_module
 from srlhpc.plan.exploration import acting_exploration, group_columns
 from srlhpc.plan.layouts import policy_shapes
@@ -34,7 +32,8 @@ from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
 from srlhpc.ranks.global_generators import OwnGenerators
-from srlhpc.ranks.policies import build_expert, build_policy, load_parameters
+from srlhpc.ranks.matchups import build_matchups, load_version, version_parameters
+from srlhpc.ranks.policies import build_expert, build_policy
 from srlhpc.roles.acting.evaluator import Evaluator
 from srlhpc.roles.acting.player import Player
 from srlhpc.roles.serving.policy_server import PolicyServer
@@ -109,12 +108,10 @@ class Serving:
             return None
 
         def read(updates: int) -> Mapping[str, Any]:
-            file = paths.versions_of(name) / name_of(updates)
-            parameters: Mapping[str, Any] = read_checkpoint(file)["policies"][name]["parameters"]
-            return parameters
+            return version_parameters(paths, name, updates)
 
         def load(network: Policy, arrays: Mapping[str, Any], updates: int) -> None:
-            load_parameters(network, arrays, f"version {updates} of policy '{name}'")
+            load_version(network, arrays, name, updates)
 
         return VersionShelf(
             policy,
@@ -160,7 +157,10 @@ class Serving:
         for seat in plan.whole_seats:
             policy = build_policy(plan, seat.policy, self._context.paths)
             exploration = spec.policies[seat.policy].algorithm.explore_in_evaluation()
-            players[seat.policy] = Player(policy, seat.kind, seat.agents, num_environments, autocast, exploration)
+            draws = spec.evaluators.draw_actions
+            players[seat.policy] = Player(
+                policy, seat.kind, seat.agents, num_environments, autocast, exploration, draws=draws
+            )
             subscription = self._subscription(seat.policy, role, vector_size(policy))
             if subscription is not None:
                 subscriptions[seat.policy] = subscription
@@ -171,10 +171,11 @@ class Serving:
             subscriptions,
             episodes=spec.evaluators.episodes,
             every_updates=spec.evaluators.every_updates,
-            seed=lambda version: seed_of(spec.seed, "evaluation", role.index, version),
+            seed=lambda *number: seed_of(spec.seed, "evaluation", role.index, *number),
             episode_summary=episode_summary(plan),
             # What the evaluator's environments draw must not depend on the actors', nor theirs on it.
             around=OwnGenerators if plan.serial else None,
+            matchups=build_matchups(self._context, autocast),
             most_steps=spec.evaluators.max_episode_steps,
         )
 

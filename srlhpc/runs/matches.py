@@ -1,4 +1,4 @@
-"""What a status says of matches."""
+"""What a status says of matches, and of evaluation."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from srlhpc.errors import counted
+from srlhpc.league.intervals import wilson
 
 _MOST_SHOWN = 4
 _LEAST_SHOWN = 0.005
+_MOST_PAIRINGS = 8
 
 
 def match_lines(state: Mapping[str, Any]) -> list[str]:
@@ -25,6 +27,35 @@ def match_lines(state: Mapping[str, Any]) -> list[str]:
         lines += list(_payoff_lines(payoffs))
     self_play = f", {counted(matches['self_play'], 'match', 'matches')} of self-play" if matches["self_play"] else ""
     return [*lines, f"  matchmaker: {_percent(matches['busy'])} of a core{self_play}"]
+
+
+def evaluation_lines(state: Mapping[str, Any]) -> list[str]:
+    """What the last round of an evaluator found, for people; empty before the first."""
+    evaluation = state.get("evaluation") or {}
+    if "version" not in evaluation:
+        return []
+    when = f"  evaluated after {counted(evaluation['version'], 'update')}"
+    rows = evaluation["pairings"]
+    if not rows:
+        mean = evaluation.get("return_mean")
+        found = "no mean return" if mean is None else f"return {mean:,.4g}"
+        return [f"{when}: {found} of {counted(evaluation['episodes'], 'episode')}"]
+    lines = [
+        f"{when}: {row['player']} ({row['side']}) against {row['opponent']}: won {_rate_of(row)} of "
+        f"{counted(row['games'], 'game')}"
+        for row in rows[-_MOST_PAIRINGS:]
+    ]
+    left_out = len(rows) - len(lines)
+    return lines + ([f"  and {counted(left_out, 'more pairing')}: srlhpc plot RUN --ratings"] if left_out else [])
+
+
+def _rate_of(row: Mapping[str, Any]) -> str:
+    """`62 % (55 to 68)`."""
+    if not row["games"]:
+        return "–"
+    rate = 0.5 + (row["wins"] - row["losses"]) / (2 * row["games"])
+    low, high = wilson(rate * row["games"], row["games"])
+    return f"{_percent(rate)} ({100 * float(low):.0f} to {100 * float(high):.0f})"
 
 
 def _payoff_lines(payoffs: Mapping[str, Any]) -> Iterator[str]:

@@ -80,6 +80,7 @@ def run_state(paths: RunPaths, jobs: SlurmJobs | None = None) -> dict[str, Any]:
         "last_checkpoint_updates": updates_of(checkpoints[-1]) if checkpoints else None,
         "versions": versions_entry(paths),
         "matches": status.get("matches"),
+        "evaluation": status.get("evaluation"),
         "time": status.get("time"),
         "folder": str(paths.folder),
     }

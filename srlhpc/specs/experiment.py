@@ -15,10 +15,11 @@ from pydantic import (
 )
 
 from srlhpc.errors import did_you_mean
+from srlhpc.specs.evaluators import EvaluatorsSpec
 from srlhpc.specs.matches import MatchesSpec
 from srlhpc.specs.named_modules import NamedEnvironment
 from srlhpc.specs.policy import PolicySpec
-from srlhpc.specs.role_sections import ActorsSpec, EvaluatorsSpec, PolicyServersSpec, TrainersSpec
+from srlhpc.specs.role_sections import ActorsSpec, PolicyServersSpec, TrainersSpec
 from srlhpc.specs.spec import Spec, refusal
 from srlhpc.specs.versions import VersionsSpec
 
@@ -72,8 +73,9 @@ class CheckpointSpec(Spec):
     keep: PositiveInt = 3
     """Newest files kept."""
     keep_best: NonNegativeInt = 1
-    """Best files kept beside those: best by the last evaluation where there are evaluators, else by the mean return of
-    the last 100 training episodes; before there are so many, a file has no score."""
+    """Best files kept beside those: best by the last evaluation where there are evaluators (with
+    `evaluators.opponents` by the win rate), else by the mean return of the last 100 training episodes; before there
+    are so many, a file has no score."""
 
 
 class ExperimentSpec(Spec):
@@ -119,6 +121,16 @@ class ExperimentSpec(Spec):
             if entry.policy not in self.policies:
                 hint = did_you_mean(entry.policy, list(self.policies))
                 raise refusal(f"'{entry.policy}' is not in policies{hint}", *("agents", index, "policy"))
+        return self
+
+    @model_validator(mode="after")
+    def _check_opponents(self) -> Self:
+        for index, opponent in enumerate(self.evaluators.opponents or ()):
+            if opponent.policy not in self.policies:
+                hint = did_you_mean(opponent.policy, list(self.policies))
+                raise refusal(
+                    f"'{opponent.policy}' is not in policies{hint}", *("evaluators", "opponents", index, "policy")
+                )
         return self
 
     @model_validator(mode="after")

@@ -69,19 +69,3 @@ class TrainersSpec(Spec):
     and on CPUs that have instructions for it (AVX512-BF16, AMX); others compute float32, and `status` says so."""
     prefetch: bool = True
     """Gather the next batch while one is trained."""
-
-
-class EvaluatorsSpec(Spec):
-    """Ranks that measure the policy with deterministic actions and frozen weights."""
-
-    ranks: NonNegativeInt = 0
-    """Evaluator ranks."""
-    episodes: PositiveInt = 20
-    """Episodes of one round, exactly, per evaluator."""
-    environments: PositiveInt = 4
-    """Environments stepped as one vector."""
-    every_updates: PositiveInt = 50
-    """Updates of the first policy between two rounds."""
-    max_episode_steps: PositiveInt = 30_000
-    """An episode that has not ended after so many steps is given up, with those that its environment still had to play,
-    and the round has no mean return; also in `srlhpc eval`. Atari's longest have 27,000."""

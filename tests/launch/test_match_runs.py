@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.pictures.ratings import draw_ratings, read_games
+from srlhpc.playing import plan_here
 from srlhpc.ranks.serial import run_serial
-from srlhpc.runs.matches import match_lines
+from srlhpc.runs.matches import evaluation_lines, match_lines
+from srlhpc.runs.starting_weights import copy_weights
 from srlhpc.runs.state import run_state
 from srlhpc.runs.versions import version_files
+from srlhpc.specs.load import load_experiment
 from tests.launch.fake_runs import wait_for
 from tests.launch.making_runs import change_job, checkpoint, make_attempt, make_run, outcome, settings, tree_of
 from tests.launch.test_mpi_runs import LIMIT_SECONDS, ranks
@@ -64,6 +68,38 @@ def test_checkpoint_of_one_run_goes_on_with_its_results(tmp_path: Path) -> None:
     after = run_state(paths)["matches"]
     assert after["self_play"] > before["self_play"]
     assert sum(found["games"] for found in after["past"]) > sum(found["games"] for found in before["past"]) > 0
+
+
+def test_evaluators_play_versions_and_other_runs_and_tell_of_it(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    what = job({"updates": 6})
+    other = make_run(tmp_path / "other", what)
+    run_serial(other, make_attempt(other, what)[0])
+    rival = what["policies"]["default"] | {"weights_from": str(checkpoint(other, 6))}
+    what = job({"updates": 10}) | {"policies": {**what["policies"], "rival": rival}}
+    what["versions"] |= {"tags": {"first": 0}}
+    what["evaluators"] = {
+        "ranks": 1, "episodes": 40, "environments": 8, "every_updates": 3, "draw_actions": True,
+        "opponents": [{"policy": "default", "version": "first"}, {"policy": "rival"}],
+    }  # fmt: skip
+    del what["matches"]
+    paths = make_run(tmp_path / "this", what)
+    copy_weights(plan_here(load_experiment(paths.spec)), paths)
+    run_serial(paths, make_attempt(paths, what)[0])
+    state = run_state(paths)
+    rows = state["evaluation"]["pairings"]
+    assert [(row["opponent"], row["games"]) for row in rows] == [("default@0", 40)] * 2 + [("rival", 40)] * 2
+    assert len({row["wins"] for row in rows}) > 1
+    expected = f"  evaluated after {state['evaluation']['version']} updates: default@"
+    assert all(line.startswith(expected) for line in evaluation_lines(state))
+    games = read_games(paths)
+    assert {name.partition("@")[0] for name in games.players} == {"default", "rival"}
+    # Each side of each round, against both.
+    assert games.counts.sum() / 2 == 160 * (games.players.index("rival") - 1)
+    draw_ratings({"this": games}, tmp_path / "ratings.png")
+    assert (tmp_path / "ratings.png").stat().st_size > 10_000
+    best = tree_of(paths, 10)["meta"]
+    assert best["evaluation"]["win_rate"] == pytest.approx(0.5, abs=0.4)
 
 
 def psro_job(stop: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -89,6 +89,12 @@ def matched(environment: dict[str, Any] = SCRIPTED) -> dict[str, Any]:
 
 ALWAYS = {"checkpoint": {"every_updates": 1}}
 """What cannot be saved begins anew at a checkpoint, so both runs have the same ones."""
+MEETING = {
+    "evaluators": {
+        "ranks": 1, "episodes": 5, "every_updates": 1, "players": ["live", "versions"],
+        "opponents": [{"policy": "default", "version": "versions"}],
+    }
+}  # fmt: skip
 EVALUATED = {"evaluators": {"ranks": 1, "episodes": 9, "every_updates": 2}}
 STACKED = {"factory": "tests.stacked", "steps": [[5], [3, 4]], "agents": ["a", "b"]}
 UNSAVED = {"factory": "tests.drawing_environment", "saves": False}
@@ -132,6 +138,7 @@ JOBS = {
         [4],
     ),
     "sides that meet the past, with memory": (matched(), [1, 3, 4]),
+    "evaluators that meet versions": (matched() | ALWAYS | MEETING, [2, 3]),
     "a side that meets the past in what cannot be saved": (
         matched(UNSAVED | {"agents": ["a", "b"]}) | ALWAYS, [2, 3]
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -13,93 +14,23 @@ import numpy as np
 
 from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.comm.protocol import Command, Report
-from srlhpc.environment import BoolArray, Environment, Episode, Step, zero_actions
+from srlhpc.environment import Environment, Episode
 from srlhpc.policies.policy import read_vector
 from srlhpc.roles.acting.closing import close
+from srlhpc.roles.acting.matchups import Matchups, Pairing, win_rate
 from srlhpc.roles.acting.player import Player
-from srlhpc.roles.acting.step_check import StepCheck
+from srlhpc.roles.acting.round import Round
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import TimeUse
 
 log = logging.getLogger(__name__)
 
 
-class Round:
-    """Plays exactly `episodes` episodes: each environment plays a fixed share, so that short episodes are not
-    preferred.
-
-    An environment whose episode has not ended after `most_steps` steps plays no more; what it still had to play is
-    unfinished.
-    """
-
-    def __init__(
-        self,
-        environment: Environment,
-        players: Sequence[Player],
-        episodes: int,
-        seed: int,
-        most_steps: float = math.inf,
-    ) -> None:
-        self._environment, self._players, self._most_steps = environment, players, most_steps
-        for place, player in enumerate(players):
-            player.seed(seed + place)
-        share, rest = divmod(episodes, environment.num_environments)
-        self._quota = np.array([share + (env < rest) for env in range(environment.num_environments)])
-        self.wanted = episodes
-        """Episodes that were to be played."""
-        self._taken = np.zeros(environment.num_environments, np.int64)
-        """Steps of each environment's episode."""
-        self.steps = 0
-        """Steps of all environments together."""
-        self.unfinished = 0
-        """Episodes that were given up."""
-        self.episodes: list[Episode] = []
-        self._check = StepCheck(environment.spaces, environment.num_environments)
-        self._step: Step = environment.reset(seed)
-        self._check(self._step)
-        self._actions = zero_actions(environment.spaces, environment.num_environments)
-
-    @property
-    def is_done(self) -> bool:
-        return not self._quota.any()
-
-    @property
-    def step(self) -> Step:
-        """What is shown now; its arrays may be those of the step before."""
-        return self._step
-
-    @property
-    def playing(self) -> BoolArray:
-        """`[E]`: environments whose episode counts."""
-        return self._quota > 0
-
-    @property
-    def longest(self) -> int:
-        """Steps so far of the longest episode that is being played."""
-        return int(self._taken.max(where=self._quota > 0, initial=0))
-
-    def advance(self) -> None:
-        """Plays one step in all environments."""
-        for player in self._players:
-            player.act(self._step.kinds[player.kind], self._actions[player.kind])
-        self._step = self._environment.step(self._actions)
-        self._check(self._step)
-        self.steps += len(self._quota)
-        self._taken += 1
-        for episode in self._step.episodes:
-            # The next step only starts the next episode.
-            self._taken[episode.environment] = -1
-            if self._quota[episode.environment] > 0:
-                self._quota[episode.environment] -= 1
-                self.episodes.append(episode)
-        endless = self._taken >= self._most_steps
-        if np.count_nonzero(endless):
-            self.unfinished += int(self._quota[endless].sum())
-            self._quota[endless] = 0
-
-
 class Evaluator(Role):
-    """Starts a round whenever the first policy has moved on by so many updates."""
+    """Starts a round whenever the first policy has moved on by so many updates.
+
+    A round is so many episodes; with `matchups` so many of each of its pairings.
+    """
 
     def __init__(
         self,
@@ -110,13 +41,15 @@ class Evaluator(Role):
         *,
         episodes: int,
         every_updates: int,
-        seed: Callable[[int], int],
+        seed: Callable[..., int],
         episode_summary: Callable[[Episode], dict[str, Any]],
         around: Callable[[int], AbstractContextManager[None]] | None = None,
+        matchups: Matchups | None = None,
         most_steps: float = math.inf,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`seed(version)` gives the seed of the round at that version of the first policy; played in `around(seed)`.
+        """`seed(version)` gives the seed of the round at that version of the first policy, `seed(version, number)` that
+        of one of its pairings; they are played in `around(seed)`. `players` are what is live.
 
         Episodes of more than `most_steps` steps are given up; such a round has no mean return.
         """
@@ -126,8 +59,21 @@ class Evaluator(Role):
         self._around_round, self._most_steps = around, most_steps
         self._around: AbstractContextManager[None] = nullcontext()
         self._time = TimeUse(clock)
+        self._matchups = matchups
+        self._left: deque[Pairing] = deque()
+        """Pairings of the round that are not begun."""
+        self._pairing: Pairing | None = None
+        self._begun = 0
+        """Pairings of the round that were begun."""
+        self._rows: list[dict[str, Any]] = []
+        """What came of the pairings that are played."""
+        self._decided: list[Pairing] = []
+        self._summaries: list[dict[str, Any]] = []
+        self._unfinished = 0
         self._round: Round | None = None
         self._version = self._version_before = -1
+        self._versions: dict[str, int] = {}
+        """What was read of each policy when the round began."""
         self._finished: list[dict[str, Any]] = []
         self._rounds = 0
         self._steps = 0
@@ -145,7 +91,7 @@ class Evaluator(Role):
             self._round.advance()
         self._steps += self._environment.num_environments
         if self._round.is_done:
-            self._end(self._round)
+            self._take(self._round)
         self._time.spent("computing")
         return True
 
@@ -155,18 +101,53 @@ class Evaluator(Role):
             return False
         for name, subscription in self._subscriptions.items():
             read_vector(self._players[name].policy, subscription.vector)
+        self._versions = dict(zip(self._subscriptions, versions, strict=True))
         self._version_before, self._version = self._version, versions[0]
-        players, seed = list(self._players.values()), self._seed(self._version)
+        self._rows, self._decided, self._summaries, self._unfinished, self._begun = [], [], [], 0, 0
+        if self._matchups is None:
+            self._play(list(self._players.values()), self._seed(self._version))
+        else:
+            self._left = deque(self._matchups.pairings(self._versions))
+            self._go_on(self._matchups)
+        return True
+
+    def _play(self, players: Sequence[Player], seed: int) -> None:
         if self._around_round is not None:
             self._around = self._around_round(seed)
         with self._around:
             self._round = Round(self._environment, players, self._episodes, seed, self._most_steps)
-        return True
 
-    def _end(self, played: Round) -> None:
-        summaries = [self._summary(episode) for episode in played.episodes]
+    def _go_on(self, matchups: Matchups) -> None:
+        """Begins the next pairing whose versions are there still, or ends the round."""
+        live = {name: player.policy for name, player in self._players.items()}
+        while self._left:
+            self._pairing = self._left.popleft()
+            self._begun += 1
+            if (players := matchups.players(self._pairing, live)) is not None:
+                self._play(players, self._seed(self._version, self._begun))
+                return
+        self._end()
+
+    def _take(self, played: Round) -> None:
+        """All episodes of a round or of a pairing are played."""
+        self._summaries += [self._summary(episode) for episode in played.episodes]
+        self._unfinished += played.unfinished
+        self._round = None
+        if self._matchups is None or self._pairing is None:
+            self._end()
+            return
+        self._rows.append(self._matchups.row(self._pairing, played, self._versions))
+        self._decided.append(self._pairing)
+        self._go_on(self._matchups)
+
+    def _end(self) -> None:
+        summaries = self._summaries
+        if self._matchups is not None:
+            self._matchups.decide(self._decided)
+            if not self._decided:
+                return
         returns = [summary["return"] for summary in summaries if summary["return"] is not None]
-        if played.unfinished:
+        if self._unfinished:
             # Those that ended may be the short ones only: their mean would compare with no other.
             returns = []
             log.warning(
@@ -181,10 +162,11 @@ class Evaluator(Role):
             {
                 "version": self._version,
                 "episodes": len(summaries),
-                "unfinished": played.unfinished,
+                "unfinished": self._unfinished,
                 "return_mean": float(np.mean(returns)) if returns else None,
                 "return_std": float(np.std(returns)) if returns else None,
                 "length_mean": float(np.mean([summary["steps"] for summary in summaries])) if summaries else None,
+                **({} if self._matchups is None else {"win_rate": win_rate(self._rows), "pairings": self._rows}),
             }
         )
         self._rounds += 1
@@ -210,11 +192,14 @@ class Evaluator(Role):
             self._round, self._version = None, self._version_before
 
     def save_state(self) -> dict[str, Any]:
-        """Which version the last round was of; called after `start_over`."""
-        return {"version": self._version}
+        """Which version the last round was of, and which pairings are decided; called after `start_over`."""
+        decided = {} if self._matchups is None else {"matchups": self._matchups.save_state()}
+        return {"version": self._version, **decided}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._version = int(state["version"])
+        if self._matchups is not None:
+            self._matchups.load_state(state["matchups"])
 
     def waits_for(self) -> str:
         return "" if self._round is not None else "waits for newer parameters"

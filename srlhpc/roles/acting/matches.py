@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from srlhpc.comm.channel import Inbox, Outbox
 from srlhpc.comm.protocol import MatchHeader
-from srlhpc.data.matches import LIVE
+from srlhpc.data.matches import LIVE, mean_return
 from srlhpc.environment import Episode
 
 _NO_MATCH = -1
@@ -108,7 +108,7 @@ class GroupMatches:
         """The matches of these environments are decided."""
         for episode in episodes:
             env = episode.environment
-            returns = tuple(_mean(episode.returns, agents) for agents in self._sides)
+            returns = tuple(mean_return(episode.returns, agents) for agents in self._sides)
             self._results.append((int(self._match[env]), returns))
             self._match[env] = _NO_MATCH
 
@@ -134,9 +134,3 @@ class GroupMatches:
         self._asked = bool(state["asked"])
         self._dealt = deque(zip(state["dealt"].tolist(), map(tuple, state["dealt_players"].tolist()), strict=True))
         self._results = deque(zip(state["decided"].tolist(), map(tuple, state["returns"].tolist()), strict=True))
-
-
-def _mean(returns: Mapping[str, float], agents: Sequence[str]) -> float:
-    """Mean return of a side's agents that were in the game; NaN where none was."""
-    found = [returns[agent] for agent in agents if agent in returns]
-    return sum(found) / len(found) if found else float("nan")

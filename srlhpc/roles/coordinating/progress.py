@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from srlhpc.data.score import EPISODES_IN_MEAN, Score
+from srlhpc.data.score import EPISODES_IN_MEAN, Rule, Score
 
 _RATE_WINDOW_SECONDS = 10.0
 
@@ -59,6 +59,10 @@ class Progress:
         self._lag_limits = lag_limits or {}
         self._is_evaluated = is_evaluated
         self.evaluation: dict[str, Any] = dict(meta.get("evaluation", {})) if is_evaluated else {}
+        self.pairings: list[dict[str, Any]] = []
+        """Who met whom in that evaluation, and what came of it."""
+        self._played: list[dict[str, Any]] = []
+        """The same of all evaluators, since `take_played` gave it out."""
         self.updates = int(meta.get("updates", 0))
         self.steps = int(meta.get("steps", 0))
         self.agent_steps = int(meta.get("agent_steps", 0))
@@ -90,8 +94,10 @@ class Progress:
 
     def add_evaluation(self, evaluation: Mapping[str, Any]) -> None:
         """A round of an evaluator: version, episodes, return_mean and so on; a late one of older weights is dropped."""
+        self._played += evaluation.get("pairings", [])
         if evaluation["version"] >= self.evaluation.get("version", -1):
-            self.evaluation = dict(evaluation)
+            self.evaluation = {name: value for name, value in evaluation.items() if name != "pairings"}
+            self.pairings = list(evaluation.get("pairings", []))
 
     # --- giving out ----------------------------------------------------------------------------------------------
 
@@ -112,8 +118,9 @@ class Progress:
     def score(self) -> Score | None:
         """Score of a checkpoint of now: the last evaluation's, else the full mean that `stop.return_mean` takes."""
         if self._is_evaluated:
-            value = self.evaluation.get("return_mean")
-            return None if value is None else Score(float(value), "evaluation")
+            rule: Rule = "win_rate" if "win_rate" in self.evaluation else "evaluation"
+            value = self.evaluation.get("win_rate" if rule == "win_rate" else "return_mean")
+            return None if value is None else Score(float(value), rule)
         mean = self.return_mean
         return Score(mean, "return_mean") if mean is not None and self.has_full_mean else None
 
@@ -172,6 +179,16 @@ class Progress:
             },
             "evaluation": self.evaluation,
         }
+
+    @property
+    def has_played(self) -> bool:
+        """Whether `take_played` would give something."""
+        return bool(self._played)
+
+    def take_played(self) -> list[dict[str, Any]]:
+        """What came of the pairings of evaluators since the last call."""
+        taken, self._played = self._played, []
+        return taken
 
     def to_meta(self, now: float) -> dict[str, Any]:
         """What a checkpoint keeps of it; plain numbers, lists of numbers, and these by name."""

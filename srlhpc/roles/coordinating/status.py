@@ -80,6 +80,7 @@ class StatusWriter:
             "attempt": self._attempt,
             **summary,
             "policy_lag": self._progress.lags(),
+            "evaluation": {**self._progress.evaluation, "pairings": self._progress.pairings},
             **timing,
             **({} if self._matches is None else {"matches": self._matches()}),
             "ranks_planned": self._liveness.planned,
@@ -101,7 +102,9 @@ class StatusWriter:
         # that is resumed starts from its last checkpoint, which does not have those that came after it.
         is_whole = ended is not None and ended.state == "finished"
         has_later_episodes = is_whole and self._progress.episodes > self._metrics_episodes
-        if self._progress.updates > self._metrics_updates or has_later_episodes:
+        if self._progress.updates > self._metrics_updates or has_later_episodes or self._progress.has_played:
             self._metrics_updates, self._metrics_episodes = self._progress.updates, self._progress.episodes
             line = {"time": time.time(), "attempt": self._attempt, **summary, **timing, **self._progress.details()}
+            if self._progress.has_played:
+                line["played"] = self._progress.take_played()
         self._run_files.write(status, line)

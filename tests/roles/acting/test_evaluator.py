@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from srlhpc.comm.parameters import LocalSubscription, ParameterSource
 from srlhpc.comm.protocol import Command, Report
 from srlhpc.environment import Kind
-from srlhpc.roles.acting.evaluator import Evaluator, Round
+from srlhpc.roles.acting.evaluator import Evaluator
 from srlhpc.roles.acting.player import Player
+from srlhpc.roles.acting.round import Round
 from tests.roles.counting_policy import CountingPolicy
 from tests.roles.playing import summary
 from tests.scripted import CHOICES, Script, Scripted, scripted_spaces
