@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from srlhpc.doctor.random_play import FLAGS, Seen, assert_same, differ, keep, random_actions, spoil_invalid
 from srlhpc.environment import Environment, MultiDiscrete, Spaces, Step
 from srlhpc.import_path import load_module, missing_packages
 from srlhpc.roles.acting.stack_check import StackCheck
-from tests.environment_play import FLAGS, Seen, assert_same, differ, keep, random_actions, spoil_invalid
 
 SIMULATORS = [
     "gymnasium",

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from envs.atari import Atari, Settings, build
+from srlhpc.doctor.random_play import Seen, keep, random_actions
 from srlhpc.environment import Environment
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import Seen, keep, random_actions
 
 pytest.importorskip("ale_py")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from envs.dm_control import Settings, build
+from srlhpc.doctor.random_play import assert_same, keep, random_actions
 from srlhpc.environment import ArraySpec, Continuous, Environment
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import assert_same, keep, random_actions
 
 suite = pytest.importorskip("dm_control.suite")
 

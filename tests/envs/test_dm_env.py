@@ -7,10 +7,10 @@ import pytest
 
 from envs._returned_values import SimulatorError
 from envs.dm_env import Settings, build
+from srlhpc.doctor.random_play import keep
 from srlhpc.environment import ActionSpace, ArraySpec, Continuous, Discrete, Environment, MultiDiscrete
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import keep
 
 dm_env = pytest.importorskip("dm_env")
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from envs.envpool import Settings, build
+from srlhpc.doctor.random_play import Seen, keep, random_actions
 from srlhpc.environment import ArraySpec, Continuous, Discrete, Environment, Stack
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import Seen, keep, random_actions
 
 envpool = pytest.importorskip("envpool")
 

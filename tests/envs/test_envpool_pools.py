@@ -13,8 +13,8 @@ from gymnasium import spaces
 
 from envs._envpool_atari import AtariPool
 from envs._envpool_pools import Pool, PoolRecipe, _without_empty_bounds
+from srlhpc.doctor.random_play import Seen, keep
 from srlhpc.environment import Stack
-from tests.environment_play import Seen, keep
 
 TINY, LARGEST = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 

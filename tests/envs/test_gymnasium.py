@@ -9,10 +9,10 @@ from gymnasium import spaces
 
 from envs._gymnasium_spaces import _say_what_is_left_out
 from envs.gymnasium import Settings, build
+from srlhpc.doctor.random_play import keep, random_actions
 from srlhpc.environment import ActionSpace, ArraySpec, Continuous, Discrete, Environment, MultiDiscrete
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import keep, random_actions
 
 ODD = "tests.envs.odd_environments"
 

@@ -12,10 +12,10 @@ from gymnasium import spaces
 from envs._gymnasium_environment import GymnasiumEnvironment
 from envs._gymnasium_simulators import Looped, Vectorised
 from envs.gymnasium import Settings, build
+from srlhpc.doctor.random_play import keep
 from srlhpc.environment import ArraySpec, Environment
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import keep
 
 HERE = "tests.envs.counting_environments"
 ODD = "tests.envs.odd_environments"

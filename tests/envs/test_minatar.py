@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from envs._minatar_games import GAMES
 from envs.minatar import Settings, build
+from srlhpc.doctor.random_play import keep, random_actions
 from srlhpc.environment import Environment, Step
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import keep, random_actions
 
 minatar = pytest.importorskip("minatar")
 

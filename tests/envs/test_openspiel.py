@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from envs.openspiel import Settings, build
+from srlhpc.doctor.random_play import keep
 from srlhpc.environment import Environment, KindStep
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import keep
 
 pytest.importorskip("pyspiel")
 

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 
 from envs._overcooked_kitchen import LAYERS, load_kitchen
 from envs.overcooked import Settings, build
+from srlhpc.doctor.random_play import Seen, keep
 from srlhpc.environment import Array, Environment
 from srlhpc.errors import UserError
 from srlhpc.import_path import missing_packages
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import Seen, keep
 
 pytestmark = pytest.mark.skipif(bool(missing_packages(Settings.requires)), reason="needs the package overcooked")
 

@@ -10,10 +10,10 @@ import pytest
 from envs._pettingzoo_names import what_to_do
 from envs._returned_values import SimulatorError
 from envs.pettingzoo import Settings, build, from_simulators
+from srlhpc.doctor.random_play import Seen, keep
 from srlhpc.environment import Environment
 from srlhpc.errors import UserError
 from tests.environment_conformance import ContractConformance, EnvironmentConformance
-from tests.environment_play import Seen, keep
 from tests.scripted import Script, ScriptedParallel
 
 pytest.importorskip("pettingzoo")

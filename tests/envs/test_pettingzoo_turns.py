@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from envs.pettingzoo import Settings, build, from_simulators
+from srlhpc.doctor.random_play import Seen, keep
 from srlhpc.environment import Environment
 from srlhpc.errors import UserError
 from tests.environment_conformance import ContractConformance, EnvironmentConformance
-from tests.environment_play import Seen, keep
 
 pytest.importorskip("pettingzoo")
 

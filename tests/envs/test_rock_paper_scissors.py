@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from envs.rock_paper_scissors import Settings, build
+from srlhpc.doctor.random_play import Seen
 from srlhpc.environment import Episode
 from tests.environment_conformance import EnvironmentConformance
-from tests.environment_play import Seen
 
 
 class TestRockPaperScissors(EnvironmentConformance):

@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from srlhpc.doctor.random_play import keep
 from srlhpc.environment import Step
 from srlhpc.roles.acting.actor import StepError
 from srlhpc.roles.acting.stack_check import StackCheck
-from tests.environment_play import keep
 from tests.roles.playing import Play
 from tests.scripted import Script, Scripted
 from tests.stacked import Stacked

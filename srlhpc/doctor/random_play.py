@@ -1,4 +1,4 @@
-"""Playing environments at random and comparing what they show."""
+"""Playing environments at random, and comparing what they show."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class Seen:
 
 
 def keep(step: Step) -> Seen:
+    """Copies a step, whose arrays the next one may use again."""
     kinds = {
         name: KindStep(
             observations={key: array.copy() for key, array in kind.observations.items()},
@@ -78,17 +79,29 @@ def spoil_invalid(spaces: Spaces, step: Step | Seen, actions: Mapping[str, Array
     return spoilt
 
 
+def same(left: Seen, right: Seen) -> bool:
+    """Whether two steps are equal to the bit."""
+    try:
+        assert_same(left, right)
+    except AssertionError:
+        return False
+    return True
+
+
 def assert_same(left: Seen, right: Seen) -> None:
+    """Raises AssertionError: two steps differ."""
     for name, kind in left.kinds.items():
         other = right.kinds[name]
         for key, array in kind.observations.items():
             np.testing.assert_array_equal(array, other.observations[key], err_msg=f"{name}.{key}")
         for field in (*FLAGS, "rewards", "action_masks", "state", "waits"):
             np.testing.assert_array_equal(getattr(kind, field), getattr(other, field), err_msg=f"{name}.{field}")
-    assert left.episodes == right.episodes
+    if left.episodes != right.episodes:
+        raise AssertionError(f"episodes differ: {left.episodes} and {right.episodes}")
 
 
 def differ(left: Sequence[Seen], right: Sequence[Seen]) -> bool:
+    """Whether some observation of two plays differs."""
     return any(
         not np.array_equal(array, after.kinds[name].observations[key])
         for before, after in zip(left, right, strict=True)
