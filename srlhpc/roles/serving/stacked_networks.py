@@ -23,9 +23,8 @@ from srlhpc.policies.layers.activations import without_numpy
 from srlhpc.policies.policy import Acted, Policy
 from srlhpc.roles.serving.rows import Rows, each
 
-FEWEST = 8
-"""Copies from which on one product is faster: with two layers of 64 units, 256 rows and one thread of a CPU, 8 take
-0.9 ms instead of 1.1, 64 take 1.0 instead of 7.6."""
+FEWEST = 12
+"""Copies from which on one product is faster, by benchmarks/many_versions.py: 8 cost the same."""
 _MOST_PADDING = 4
 """Rows that are computed for each that is needed, at most."""
 
@@ -77,11 +76,16 @@ class StackedNetworks:
         Returns:
             What it did, one group of rows after the other.
         """
-        shape = (len(groups.numbers), groups.most)
+        places = np.array([self._places[number] for number in groups.numbers])
         device = rows.first.device
-        padded = torch.from_numpy(groups.padded()).to(device)
-        places = [self._places[number] for number in groups.numbers]
-        parameters = {name: stack[places] for name, stack in self._parameters.items()}
+        if 2 * places.size >= (top := int(places.max()) + 1):
+            # Copies between those that act do nothing of use, which costs less than to move parameters.
+            stack: slice | Tensor = slice(0, top)
+        else:
+            stack, places, top = torch.from_numpy(places).to(device), np.arange(places.size), places.size
+        shape = (top, groups.most)
+        padded = torch.from_numpy(groups.padded(places, top)).to(device)
+        parameters = {name: tensor[stack] for name, tensor in self._parameters.items()}
         by_copy = rows.some(padded).each(lambda tensor: tensor.reshape(*shape, *tensor.shape[1:]))
 
         def act_one(parameters: dict[str, Tensor], *parts: Any) -> Any:
@@ -90,7 +94,7 @@ class StackedNetworks:
         with without_numpy():
             axes = (None if part is None else 0 for part in by_copy)
             acted: Acted = vmap(act_one, in_dims=(0, *axes), randomness="different")(parameters, *by_copy)
-        kept = torch.from_numpy(groups.kept()).to(device)
+        kept = torch.from_numpy(groups.kept(places)).to(device)
         return each(acted, lambda tensor: tensor.flatten(0, 1)[kept])
 
 
@@ -144,11 +148,18 @@ class Groups:
         begin = self._begins[place]
         return self.order[begin : begin + self._counts[place]]
 
-    def padded(self) -> NDArray[np.int64]:
-        """Rows `[V x M]`; what a number lacks is its first row again."""
-        places = np.where(np.arange(self.most) < self._counts[:, None], np.arange(self.most), 0)
-        return np.asarray(self.order[self._begins[:, None] + places].reshape(-1))
+    def padded(self, places: NDArray[np.int64], top: int) -> NDArray[np.int64]:
+        """Rows of some places, `[top x M]`; what is lacking is the first row of all.
 
-    def kept(self) -> NDArray[np.int64]:
+        Args:
+            places: of the numbers, `[V]`.
+            top: how many places there are.
+        """
+        rows = np.zeros(top * self.most, np.int64)
+        rows[self.kept(places)] = self.order
+        return rows
+
+    def kept(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the rows of `order` are in `padded`, `[N]`."""
-        return np.flatnonzero(np.arange(self.most) < self._counts[:, None])
+        within = np.arange(self.order.size) - np.repeat(self._begins, self._counts)
+        return np.asarray(np.repeat(places * self.most, self._counts) + within)

@@ -151,5 +151,7 @@ def test_rows_are_grouped_by_who_acts_for_them() -> None:
     groups = Groups(np.array([7, 3, 7, 7, 3, 9]))
     assert groups.numbers == [3, 7, 9]
     assert [groups.rows(place).tolist() for place in range(3)] == [[1, 4], [0, 2, 3], [5]]
-    assert groups.padded().tolist() == [1, 4, 1, 0, 2, 3, 5, 5, 5]
-    assert groups.order[:].tolist() == groups.padded()[groups.kept()].tolist() == [1, 4, 0, 2, 3, 5]
+    assert groups.order.tolist() == [1, 4, 0, 2, 3, 5]
+    places = np.array([2, 0, 3])
+    assert groups.padded(places, 4).tolist() == [0, 2, 3, 0, 0, 0, 1, 4, 0, 5, 0, 0]
+    assert groups.padded(places, 4)[groups.kept(places)].tolist() == groups.order.tolist()
