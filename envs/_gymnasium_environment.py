@@ -11,6 +11,7 @@ from envs._action_masks import MASK, has_masks, split_mask
 from envs._gymnasium_actions import ActionCodec, action_codec
 from envs._gymnasium_simulators import Looped, Vectorised
 from envs._gymnasium_spaces import ObservationKeys, observation_keys
+from envs._info_metrics import InfoMetrics
 from envs._single_agent import AGENT, SingleAgentRecords, single_agent_spaces
 from srlhpc.environment import Array, Environment, Step
 
@@ -45,27 +46,45 @@ def understood(observation_space: Any, action_space: Any, where: str, remedy: st
     return Understood(observation_keys(shown, where, remedy), codec, mask_in_observation)
 
 
-def from_vector(vector: Any, num_environments: int, spaces: Understood, info: Mapping[str, Any]) -> Environment:
-    """Environments that a vector with next-step auto-reset steps; `info` is that of its first reset."""
-    simulators = Vectorised(vector, num_environments, *spaces)
+def from_vector(
+    vector: Any, num_environments: int, spaces: Understood, info: Mapping[str, Any], metrics: Sequence[str] = ()
+) -> Environment:
+    """Environments that a vector with next-step auto-reset steps.
+
+    Args:
+        vector: Gymnasium's methods for all of them.
+        num_environments: E.
+        spaces: of one environment.
+        info: of its first reset.
+        metrics: names in the infos of episodes that end.
+    """
+    simulators = Vectorised(vector, num_environments, *spaces, InfoMetrics(metrics))
     return GymnasiumEnvironment(simulators, spaces, num_environments, masked=spaces.is_masked_by(info))
 
 
-def from_simulators(simulators: Sequence[Any], spaces: Understood, info: Mapping[str, Any], where: str) -> Environment:
+def from_simulators(
+    simulators: Sequence[Any], spaces: Understood, info: Mapping[str, Any], where: str, metrics: Sequence[str] = ()
+) -> Environment:
     """Environments that are stepped one after the other; `info` is that of the first one's first reset.
 
     Raises:
         UserError: there is a mask of actions that cannot be masked.
     """
     masked = spaces.mask_in_observation or has_masks([info], spaces.codec.space, where)
-    return GymnasiumEnvironment(Looped(simulators, *spaces), spaces, len(simulators), masked=masked)
+    looped = Looped(simulators, *spaces, InfoMetrics(metrics))
+    return GymnasiumEnvironment(looped, spaces, len(simulators), masked=masked)
 
 
 class GymnasiumEnvironment(Environment):
     """Single-agent simulators behind the contract."""
 
     def __init__(
-        self, simulators: Vectorised | Looped, spaces: Understood, num_environments: int, *, masked: bool
+        self,
+        simulators: Vectorised | Looped,
+        spaces: Understood,
+        num_environments: int,
+        *,
+        masked: bool,
     ) -> None:
         self._codec = spaces.codec
         self.spaces = single_agent_spaces(spaces.observations.specs, self._codec.space, has_action_masks=masked)
@@ -84,7 +103,8 @@ class GymnasiumEnvironment(Environment):
             chosen = chosen.copy()
             chosen[ended] = self._codec.idle
         self._simulators.step(self._codec.decode(chosen), ended, self._records.now)
-        return self._records.finish()
+        step = self._records.finish()
+        return Step(step.kinds, self._simulators.metrics.of(step.episodes)) if step.episodes else step
 
     def render(self) -> Array | None:
         return self._simulators.render()

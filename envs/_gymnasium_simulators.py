@@ -11,6 +11,7 @@ from envs._action_masks import MASK, unexpected_mask, write_mask
 from envs._gymnasium_actions import ActionCodec
 from envs._gymnasium_pictures import frames_per_second, picture
 from envs._gymnasium_spaces import ObservationKeys
+from envs._info_metrics import InfoMetrics
 from envs._observation_checks import missing_part
 from envs._old_gym import of_step
 from envs._returned_values import SimulatorError, checked_info, column, one_flag, one_number
@@ -30,6 +31,7 @@ class Vectorised:
         observations: ObservationKeys,
         codec: ActionCodec,
         mask_in_observation: bool,
+        metrics: InfoMetrics | None = None,
     ) -> None:
         from gymnasium.vector.utils import batch_space
 
@@ -40,6 +42,7 @@ class Vectorised:
             codec,
         )
         self._mask_in_observation = mask_in_observation
+        self.metrics = metrics or InfoMetrics(())
         self._space = batch_space(vector.single_observation_space, num_environments)
         self._batch = observations.of_batch(self._space) if observations.are_plain else None
 
@@ -57,6 +60,8 @@ class Vectorised:
             now.rewards[ended] = 0.0
             now.terminated[ended] = now.truncated[ended] = False
         self._observe(observations, info, now)
+        for env in np.flatnonzero((now.terminated | now.truncated)[:, 0]).tolist():
+            self.metrics.take_of_vector(env, info)
 
     def _observe(self, raw: Any, info: Any, now: KindStep) -> None:
         info = checked_info(info)
@@ -113,6 +118,7 @@ class Looped:
         observations: what they show.
         codec: what they take.
         mask_in_observation: whether observations are Dicts that hold the action mask.
+        metrics: what infos say of episodes that end; None: nothing is asked of them.
     """
 
     def __init__(
@@ -121,8 +127,10 @@ class Looped:
         observations: ObservationKeys,
         codec: ActionCodec,
         mask_in_observation: bool,
+        metrics: InfoMetrics | None = None,
     ) -> None:
         self._simulators = simulators
+        self.metrics = metrics or InfoMetrics(())
         self._observations = observations
         self._codec = codec
         self._mask_in_observation = mask_in_observation
@@ -148,7 +156,10 @@ class Looped:
                     raise of_step(error) from error
                 outcome = _outcome(env, reward, terminated, truncated)
             outcomes.append(outcome)
-            self._observe(env, now, raw, info, acts=not (outcome[1] or outcome[2]))
+            has_ended = outcome[1] or outcome[2]
+            self._observe(env, now, raw, info, acts=not has_ended)
+            if has_ended:
+                self.metrics.take(env, info)
         now.rewards[:, 0], now.terminated[:, 0], now.truncated[:, 0] = zip(*outcomes, strict=True)
 
     def _observe(self, env: int, now: KindStep, raw: Any, info: Any, *, acts: bool) -> None:

@@ -6,6 +6,7 @@ mean what they mean for one environment, that is used; else the environments are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from envs._action_masks import holds_mask
@@ -44,6 +45,8 @@ class Settings(EnvironmentSettings):
     wrappers: tuple[Wrapper, ...] = ()
     """Wrappers around each environment, the innermost first: import paths, as `gymnasium.wrappers.FlattenObservation`,
     or `{path: {argument: value}}`."""
+    metrics: tuple[str, ...] = ()
+    """Numbers in the info of an episode's last step that go into metrics and status: `[is_success]`, `[episode.r]`."""
 
 
 def build(settings: Settings, num_environments: int, seed: int, render: bool = False) -> Environment:
@@ -52,14 +55,15 @@ def build(settings: Settings, num_environments: int, seed: int, render: bool = F
     Raises:
         UserError: the id is not known, its packages are missing, or its spaces are not understood.
     """
-    return from_recipe(Recipe(settings.id, settings.kwargs, settings.wrappers, render), num_environments, seed)
+    recipe = Recipe(settings.id, settings.kwargs, settings.wrappers, render)
+    return from_recipe(recipe, num_environments, seed, settings.metrics)
 
 
-def from_recipe(recipe: Recipe, num_environments: int, seed: int) -> Environment:
-    """`num_environments` environments of a registered id; errors as in `build`."""
+def from_recipe(recipe: Recipe, num_environments: int, seed: int, metrics: Sequence[str] = ()) -> Environment:
+    """`num_environments` environments of a registered id; `metrics` of their infos; errors as in `build`."""
     if (vector := vector_only(recipe, num_environments)) is not None:
         spaces = _understood(*declared_spaces(vector, recipe.where, "single_"), recipe.where)
-        return from_vector(vector, num_environments, spaces, first_reset(vector, seed, recipe.where)[1])
+        return from_vector(vector, num_environments, spaces, first_reset(vector, seed, recipe.where)[1], metrics)
     first = recipe.simulator()
     spaces = _understood(*declared_spaces(first, recipe.where), recipe.where)
     raw, info = first_reset(first, seed, recipe.where)
@@ -71,10 +75,10 @@ def from_recipe(recipe: Recipe, num_environments: int, seed: int) -> Environment
         told = first_reset(vector, seed, recipe.where)[1]
         if spaces.is_masked_by(told) or not spaces.is_masked_by(info):
             first.close()
-            return from_vector(vector, num_environments, spaces, told)
+            return from_vector(vector, num_environments, spaces, told, metrics)
         vector.close()  # Its masks would be lost.
     simulators = [first, *(recipe.simulator() for _ in range(num_environments - 1))]
-    return from_simulators(simulators, spaces, info, recipe.where)
+    return from_simulators(simulators, spaces, info, recipe.where, metrics)
 
 
 def _understood(observation_space: Any, action_space: Any, where: str) -> Understood:
