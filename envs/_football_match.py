@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import pkgutil
 import sys
 import tempfile
@@ -27,6 +28,8 @@ def load_football() -> SimpleNamespace:
 
     It asks for an old Gym, of which nothing is used here: while it is loaded, names stand for that.
     """
+    # It tells of every episode.
+    logging.getLogger("absl").setLevel(logging.WARNING)
     with _standing_for_gym():
         names = ("football_env_core", "config", "observation_rotation")
         return SimpleNamespace(**{name: importlib.import_module(f"gfootball.env.{name}") for name in names})

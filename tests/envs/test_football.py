@@ -135,6 +135,17 @@ def test_right_team_sees_the_field_turned_round() -> None:
 
 
 @needs_the_engine
+def test_episodes_are_not_logged_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
+    environment = made()
+    environment.reset(1)
+    with caplog.at_level("INFO"):
+        ended = [episode for _ in range(200) for episode in environment.step({"player": np.full((2, 1), 5)}).episodes]
+    environment.close()
+    assert ended
+    assert caplog.records == []
+
+
+@needs_the_engine
 def test_goal_before_an_empty_goal_is_told() -> None:
     """Running right and shooting scores; a goal brings all rings, and returns are goals alone."""
     environment = made(checkpoints=True)
