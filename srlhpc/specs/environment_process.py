@@ -91,7 +91,8 @@ def started(
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     # Files, not pipes: nobody who holds one open holds the reader, and nobody has to read for others to go on.
     with _temporary() as asked, _temporary() as answers, _temporary() as said:
-        asked.write(settings.model_dump_json().encode())
+        # Python's JSON has numbers for what is infinite, and pydantic's has none.
+        asked.write(json.dumps(settings.model_dump(mode="json")).encode())
         asked.seek(0)
         process = subprocess.Popen(
             [sys.executable, "-m", module, settings.factory, *arguments, str(answers.fileno())],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def module_that(path: Path, monkeypatch: pytest.MonkeyPatch, name: str, build: s
 from srlhpc.specs.named_modules import EnvironmentSettings
 
 class Settings(EnvironmentSettings):
-    pairs: tuple[tuple[int, int], ...] = ()
+    pairs: tuple[tuple[int, int], ...] = (); options: dict = {{}}
 
 def build(settings, num_environments, seed, render=False):
 {body}
@@ -38,7 +39,7 @@ def build(settings, num_environments, seed, render=False):
     (path / "lab" / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(path))
     settings = load_module(f"lab.{name}", "envs").Settings
-    result: EnvironmentSettings = settings(factory=f"lab.{name}", pairs=((1, 2), (3, 4)))
+    result: EnvironmentSettings = settings(factory=f"lab.{name}", pairs=((1, 2), (3, 4)), options={"limit": math.inf})
     return result
 
 
@@ -73,6 +74,7 @@ def test_settings_of_a_users_own_module_arrive_and_prints_do_no_harm(
         """
         print("hello from the simulator")
         assert settings.pairs == ((1, 2), (3, 4))
+        assert settings.options == {"limit": float("inf")}
         from envs import catch
         return catch.build(catch.Settings(factory="catch"), num_environments, seed)
         """,
