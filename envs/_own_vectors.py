@@ -59,8 +59,11 @@ class NextStepVector:
     """
 
     def __init__(self, simulator: Any, num_environments: int) -> None:
+        from gymnasium import spaces
+
         self._simulator = simulator
         self._mode: Autoreset = simulator.autoreset
+        self._shows_tuples = isinstance(simulator.observation_space, spaces.Tuple)
         self._ended: BoolArray = np.zeros(num_environments, np.bool_)
         self.single_observation_space = simulator.observation_space
         self.single_action_space = simulator.action_space
@@ -72,7 +75,12 @@ class NextStepVector:
     def reset(self, *, seed: int) -> tuple[Any, Mapping[str, Any]]:
         """Begins all copies anew."""
         self._ended[:] = False
-        return self._simulator.reset(seed), {}
+        observations = self._simulator.reset(seed)
+        if isinstance(observations, tuple) and not self._shows_tuples:
+            raise SimulatorError(
+                f"`reset` returned {len(observations)} values, expected observations alone: an info is for `step`"
+            )
+        return observations, {}
 
     def step(self, actions: Array) -> tuple[Any, ...]:
         """Plays one step; copies that have ended begin anew instead."""
@@ -89,7 +97,7 @@ class NextStepVector:
                 )
             observations = _mixed(ended, info[FINAL], observations, FINAL)
         self._ended = ended
-        self.metrics = info.get(METRICS, {})
+        self.metrics = mapping(info.get(METRICS, {}), f"info['{METRICS}']")
         return observations, rewards, terminated, truncated, info
 
     def continues(self, ended: BoolArray) -> None:
@@ -104,6 +112,17 @@ class NextStepVector:
     def close(self) -> None:
         if hasattr(self._simulator, "close"):
             self._simulator.close()
+
+
+def mapping(value: Any, name: str) -> Mapping[str, Any]:
+    """What has names; refuses all else.
+
+    Raises:
+        SimulatorError: it has none, or other names than words.
+    """
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise SimulatorError(f"{name} is {type(value).__name__} {value!r:.60}, expected a mapping of names to arrays")
+    return value
 
 
 def _five(returned: Any) -> tuple[Any, Any, Any, Any, Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from pydantic import field_validator
 
 from envs._gymnasium_environment import GymnasiumEnvironment, Understood, understood
 from envs._gymnasium_simulators import Vectorised
-from envs._own_vectors import NextStepVector, check_simulator
+from envs._own_vectors import NextStepVector, check_simulator, mapping
 from envs._returned_values import SimulatorError, column
 from srlhpc.environment import Array, Environment, Episode, SavedState, Step
 from srlhpc.errors import UserError
@@ -83,7 +83,8 @@ class VectorEnvironment(GymnasiumEnvironment):
     def save_state(self) -> SavedState | None:
         if not (hasattr(self._simulator, "save_state") and hasattr(self._simulator, "load_state")):
             return None
-        state = {f"{_OF_SIMULATOR}{name}": np.array(value) for name, value in self._simulator.save_state().items()}
+        saved = mapping(self._simulator.save_state(), "what save_state gives")
+        state = {f"{_OF_SIMULATOR}{name}": np.array(value) for name, value in saved.items()}
         if wrong := [name for name, array in state.items() if array.dtype.hasobject]:
             name = wrong[0].removeprefix(_OF_SIMULATOR)
             raise SimulatorError(f"save_state gives '{name}', which is no array of numbers")

@@ -33,6 +33,7 @@ actor and the trainer have sent LAST, and then send it on windows. A rank whose 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -103,6 +104,8 @@ class Report:
     """Updates of a policy's first trainer: policy, updates, steps, lag, metrics."""
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     """Rounds of an evaluator."""
+    pairings: list[dict[str, Any]] = field(default_factory=list)
+    """What came of who met whom in them: version of the round, side, player, opponent, wins and so on."""
     done: bool = False
     """Whether all roles of the rank have ended."""
     idle_seconds: float = 0.0
@@ -127,6 +130,25 @@ class Command:
     """How often trainers were asked to let groups start beyond the limits, since nothing moved."""
     stacks: bool = False
     """Whether the rank shall write the stacks of its threads into its log."""
+
+
+def move_events(waiting: deque[dict[str, Any]], events: list[dict[str, Any]], most_bytes: int) -> None:
+    """Moves the first events that wait into a report, as many as there is room for; one always finds room.
+
+    Args:
+        waiting: events, the oldest first.
+        events: of the report, of whichever role.
+        most_bytes: for all events of this kind.
+    """
+    room = most_bytes - sum(map(_size, events))
+    while waiting and (not events or _size(waiting[0]) <= room):
+        room -= _size(waiting[0])
+        events.append(waiting.popleft())
+
+
+def _size(event: Mapping[str, Any]) -> int:
+    """Bytes of an event in a report."""
+    return len(json.dumps(event)) + 2
 
 
 def write_text(message: Message, content: Report | Command) -> int:

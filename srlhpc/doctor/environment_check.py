@@ -5,17 +5,16 @@ Letters: E environments.
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from srlhpc.doctor.environment_rate import episodes_of, measure, memory, rate
 from srlhpc.doctor.findings import Finding, fault, ok, warning
 from srlhpc.doctor.random_play import Seen, differ, keep, random_actions, same, spoil_invalid
-from srlhpc.environment import Continuous, Environment, Episode, Spaces, Step
+from srlhpc.environment import Continuous, Environment, Spaces, Step
 from srlhpc.errors import counted
 from srlhpc.roles.acting.record_check import RecordCheck
 from srlhpc.roles.acting.stack_check import StackCheck
@@ -26,12 +25,10 @@ STEPS = 300
 """Steps of all environments that are kept and compared."""
 _MOST_BYTES = 200e6
 """Size of what is kept; with large observations fewer steps are."""
-_RATE_SECONDS = 4.0
-_WARM_STEPS = 20
 _LARGE = 20.0
 """Numbers beyond which a network had better see normalised ones."""
-_LEAK_BYTES = 20e6
 _CONTRACT = "srlhpc/environment.py says what a step has to be"
+_T = TypeVar("_T")
 Build = Callable[[int], Environment]
 """A seed to an environment."""
 
@@ -51,7 +48,7 @@ def examine_environment(build: Build, *, normalizes: bool) -> Iterator[Finding]:
         build: makes it.
         normalizes: whether the job's policies normalise observations.
     """
-    begun, memory = time.monotonic(), _memory()
+    begun, before = time.monotonic(), memory()
     try:
         environment = build(1)
     except BaseException as error:
@@ -61,7 +58,7 @@ def examine_environment(build: Build, *, normalizes: bool) -> Iterator[Finding]:
     yield ok(
         "build",
         f"{counted(environment.num_environments, 'environment')} in {seconds:.1f} s, "
-        f"{(_memory() - memory) / 1e6:,.0f} MB",
+        f"{(memory() - before) / 1e6:,.0f} MB",
     )
     yield ok("spaces", _shown(environment.spaces))
     try:
@@ -77,12 +74,15 @@ def _played(build: Build, environment: Environment, normalizes: bool) -> Iterato
     played = list(_play(environment, 7, steps))
     yield ok("records", f"{counted(steps, 'step')} as the contract says: shapes, dtypes, finite numbers, flags, masks")
     yield from _numbers(environment.spaces, played, normalizes)
-    yield from _seeds(build, environment, played)
-    yield _idle_actions(environment, played)
+    repeats = _repeats(build, played)
+    yield from _seeds(environment, played, repeats=repeats)
+    # Where the same seed gives other numbers anyway, nothing can be told of what changes them.
+    if repeats:
+        yield _idle_actions(environment, played)
     yield _state(build, environment, steps)
-    measured = _measure(environment)
-    yield from _rate(environment, measured)
-    yield _episodes(measured, environment.num_environments)
+    measured = _called(lambda: measure(environment), "a later step")
+    yield from rate(environment, measured)
+    yield episodes_of(measured, environment.num_environments)
 
 
 def _play(environment: Environment, seed: int, steps: int, *, spoilt: bool = False) -> Iterator[Seen]:
@@ -103,7 +103,7 @@ def _play(environment: Environment, seed: int, steps: int, *, spoilt: bool = Fal
         yield now
 
 
-def _called(call: Callable[[], Step], what: str) -> Step:
+def _called(call: Callable[[], _T], what: str) -> _T:
     try:
         return call()
     except BaseException as error:
@@ -137,30 +137,6 @@ class _Looks:
 # --- what is seen in what was played ---------------------------------------------------------------------------------
 
 
-def _episodes(measured: _Measured, num_environments: int) -> Finding:
-    episodes, steps = measured.episodes, measured.steps // num_environments
-    if not episodes:
-        return warning(
-            "episodes",
-            f"none ended in {counted(steps, 'step')} of {counted(num_environments, 'environment')}",
-            "is that meant? what stops at a return, and evaluators, need ends: cut long episodes (truncated)",
-        )
-    lengths = [episode.steps for episode in episodes]
-    metrics = sorted({name for episode in episodes for name in episode.metrics})
-    metrics_text = f"; metrics: {', '.join(metrics)}" if metrics else ""
-    return ok(
-        "episodes",
-        f"{counted(len(episodes), 'episode')} of random play, of {min(lengths):,} to {max(lengths):,} steps; agents "
-        f"were terminated {counted(measured.terminated, 'time')}, truncated {counted(measured.truncated, 'time')}; "
-        f"mean return {_mean_return(episodes):.4g}{metrics_text}",
-    )
-
-
-def _mean_return(episodes: Sequence[Episode]) -> float:
-    returns = [value for episode in episodes for value in episode.returns.values()]
-    return float(np.mean(returns)) if returns else 0.0
-
-
 def _numbers(spaces: Spaces, played: Sequence[Seen], normalizes: bool) -> Iterator[Finding]:
     rewards = np.concatenate([step.column("rewards").ravel() for step in played[1:]])
     if not rewards.any():
@@ -191,18 +167,22 @@ def _most(played: Sequence[Seen], kind: str, key: str) -> float:
 # --- what is compared ------------------------------------------------------------------------------------------------
 
 
-def _seeds(build: Build, environment: Environment, played: Sequence[Seen]) -> Iterator[Finding]:
-    steps = len(played) - 1
-    other = _called_to_build(build)
-    repeated = all(map(same, played, _play(other, 7, steps)))
-    other.close()
-    again = list(_play(environment, 8, steps))
+def _repeats(build: Build, played: Sequence[Seen]) -> bool:
+    """Whether another environment plays the same with the same seed."""
+    other = _called(lambda: build(2), "build again")
+    repeated = all(map(same, played, _play(other, 7, len(played) - 1)))
+    _called(other.close, "close")
+    return repeated
+
+
+def _seeds(environment: Environment, played: Sequence[Seen], *, repeats: bool) -> Iterator[Finding]:
+    again = list(_play(environment, 8, len(played) - 1))
     differs = differ(played, again)
     # Where the beginning is drawn by the seed, each environment should draw its own.
     together = differ(played[:1], again[:1]) and not any(
         bool((array != array[:1]).any()) for kind in played[0].kinds.values() for array in kind.observations.values()
     )
-    if not repeated:
+    if not repeats:
         yield warning(
             "seeds",
             "the same seed gives other numbers",
@@ -218,15 +198,6 @@ def _seeds(build: Build, environment: Environment, played: Sequence[Seen]) -> It
         )
     else:
         yield ok("seeds", "equal ones repeat exactly, others differ, and so do the environments of a group")
-
-
-def _called_to_build(build: Build) -> Environment:
-    try:
-        return build(2)
-    except BaseException as error:
-        raise _Faulty(
-            fault("build", f"a second time: {told(error)}", "several must be possible in a process")
-        ) from None
 
 
 def _idle_actions(environment: Environment, played: Sequence[Seen]) -> Finding:
@@ -248,12 +219,9 @@ class _Resumed(NamedTuple):
 
 def _state(build: Build, environment: Environment, steps: int) -> Finding:
     """Whether a saved state goes on exactly."""
-    environment.reset(7)
     random = np.random.default_rng(0)
-    now = keep(environment.reset(7))
-    for _ in range(min(25, steps)):
-        now = keep(environment.step(random_actions(environment.spaces, now, random)))
-    saved = environment.save_state()
+    *_, now = _play(environment, 7, min(25, steps))
+    saved = _called(environment.save_state, "save_state")
     if saved is None:
         return warning(
             "save_state",
@@ -261,7 +229,7 @@ def _state(build: Build, environment: Environment, steps: int) -> Finding:
             "a resumed serial run then begins new episodes; offer it if runs must go on to the bit",
         )
     state = {name: np.array(array) for name, array in saved.items()}
-    other = _called_to_build(build)
+    other = _called(lambda: build(2), "build again")
     try:
         loaded = keep(other.load_state(state))
         pairs = [_Resumed(Seen(now.kinds, ()), loaded)]
@@ -271,70 +239,10 @@ def _state(build: Build, environment: Environment, steps: int) -> Finding:
             pairs.append(_Resumed(now, loaded))
     except BaseException as error:
         return fault("save_state", f"what it gave cannot be loaded: {told(error)}", "correct it there")
-    finally:
-        other.close()
+    _called(other.close, "close")
     if all(same(pair.before, pair.after) for pair in pairs):
         return ok("save_state", f"goes on exactly; {sum(array.nbytes for array in state.values()) / 1e3:,.1f} KB")
     return fault("save_state", "goes on otherwise than what was saved", "save all that what follows depends on")
-
-
-# --- what is measured ------------------------------------------------------------------------------------------------
-
-
-class _Measured(NamedTuple):
-    steps: int
-    """Steps of all environments together."""
-    wall: float
-    """Seconds in `step`."""
-    cpu: float
-    grown: float
-    """Bytes."""
-    episodes: list[Episode]
-    terminated: int
-    truncated: int
-
-
-def _measure(environment: Environment) -> _Measured:
-    """Plays at random for a while."""
-    random = np.random.default_rng(1)
-    now = environment.reset(1)
-    for _ in range(_WARM_STEPS):
-        now = environment.step(random_actions(environment.spaces, now, random))
-    memory, begun = _memory(), time.monotonic()
-    steps, wall, cpu, terminated, truncated = 0, 0.0, 0.0, 0, 0
-    episodes: list[Episode] = []
-    while time.monotonic() < begun + _RATE_SECONDS:
-        actions = random_actions(environment.spaces, now, random)
-        at, used = time.perf_counter(), time.process_time()
-        now = environment.step(actions)
-        wall, cpu = wall + time.perf_counter() - at, cpu + time.process_time() - used
-        steps += environment.num_environments
-        episodes += now.episodes
-        terminated += int(sum(kind.terminated.sum() for kind in now.kinds.values()))
-        truncated += int(sum(kind.truncated.sum() for kind in now.kinds.values()))
-    return _Measured(steps, wall, cpu, _memory() - memory, episodes, terminated, truncated)
-
-
-def _rate(environment: Environment, measured: _Measured) -> Iterator[Finding]:
-    """Steps a second of one core, and what memory did meanwhile."""
-    steps, wall, cpu, grown, *_ = measured
-    yield ok(
-        "rate",
-        f"{steps / wall:,.0f} steps/s of {counted(environment.num_environments, 'environment')} together, "
-        f"{1e6 * cpu / steps:,.1f} us of CPU a step; the peak of memory is {_peak() / 1e6:,.0f} MB",
-    )
-    if cpu > 1.3 * wall:
-        yield warning(
-            "threads",
-            f"it computes on {cpu / wall:.1f} cores",
-            "actors have one each: let its libraries use one thread (OMP_NUM_THREADS=1 is set in runs)",
-        )
-    if grown > _LEAK_BYTES:
-        yield warning(
-            "memory",
-            f"grew by {grown / 1e6:,.0f} MB in {counted(steps, 'step')}",
-            "does something keep what it needs no more? a long run would fill the node",
-        )
 
 
 def _closing(environment: Environment) -> Finding:
@@ -370,12 +278,3 @@ def _step_bytes(environment: Environment) -> int:
         for kind in environment.spaces.kinds
         for spec in kind.observations.values()
     )
-
-
-def _memory() -> float:
-    """Bytes that this process has in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * float(resource.getpagesize())
-
-
-def _peak() -> float:
-    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

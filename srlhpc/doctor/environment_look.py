@@ -24,7 +24,7 @@ def main() -> None:
     os.set_inheritable(descriptor, False)
     settings_json = sys.stdin.read()
     module = load_module(factory, "envs")
-    settings: Any = module.Settings.model_validate_json(settings_json)
+    settings: Any = module.Settings.model_validate(json.loads(settings_json))
 
     def build(seed: int) -> Environment:
         built: Environment = module.build(settings, num_environments=count, seed=seed)

@@ -54,7 +54,8 @@ def read_games(paths: RunPaths) -> Games:
 
 def _evaluated(paths: RunPaths) -> Games | None:
     found = [row for line in metrics_lines(paths) for row in line.get("played", [])]
-    rows = [row for row in found if row["games"] and row["player"] != row["opponent"]]
+    # Of a pairing of which episodes were given up, those that ended may be the short ones only.
+    rows = [row for row in found if row["games"] and not row["unfinished"] and row["player"] != row["opponent"]]
     if not rows:
         return None
     players = _ordered(name for row in rows for name in (row["player"], row["opponent"]))

@@ -67,6 +67,10 @@ def check_evaluators(plan: Plan) -> None:
             "evaluators.opponents: need two sides, and agents has one entry; give each side an entry, for example "
             "[{match: 'player_0', policy: default}, {match: 'player_1', policy: default}]"
         )
+    if taken := [word for word in (LIVE, ALL_VERSIONS) if word in plan.spec.versions.tags]:
+        raise UserError(
+            f"versions.tags.{taken[0]}: evaluators mean something else by '{taken[0]}'; give the tag another name"
+        )
     for place, opponent in enumerate(spec.opponents):
         _check_opponent(plan, f"evaluators.opponents.{place}", opponent)
     measured = {matchup.side.policy for matchup in matchups(plan)}

@@ -89,12 +89,13 @@ def _sides(spec: ExperimentSpec, found: Mapping[str, tuple[str, _Played]]) -> It
     """A seat for each entry of `agents`, whose place is the number of its side."""
     sizes: dict[str, tuple[int, int]] = {}
     for side, entry in enumerate(spec.agents):
-        kind, played = found[entry.policy]
+        # One that labels, or is met by evaluators, may play no agents at all.
+        kind, played = found.get(entry.policy, ("", ()))
         own = [(place, other) for place, other in played if other is entry]
         if not own:
             raise UserError(
                 f"agents.{side}.match: is '{entry.match}', which matches no agent that an earlier entry leaves; with "
-                "matches every entry is a side: correct it, or leave it out"
+                "matches, or opponents of evaluators, every entry is a side: correct it, or leave it out"
             )
         first, size = sizes.setdefault(entry.policy, (side, len(own)))
         if size != len(own):

@@ -17,6 +17,7 @@ from srlhpc.plan.evaluation_check import evaluated_sides, matchups
 from srlhpc.plan.plan import Seat
 from srlhpc.policies.policy import Policy
 from srlhpc.ranks.context import RankContext
+from srlhpc.ranks.global_generators import OwnGenerators
 from srlhpc.ranks.policies import build_policy, load_parameters
 from srlhpc.roles.acting.matchups import Matchups, Met, PlayedSide
 from srlhpc.roles.acting.player import Player
@@ -38,10 +39,16 @@ def build_matchups(context: RankContext, autocast: torch.dtype | None) -> Matchu
         tags=plan.spec.versions.tags,
         kept=partial(_kept, context),
         trained=plan.trained_policies,
-        network=lambda policy: build_policy(plan, policy, paths),
+        network=partial(_network, context),
         load=partial(_load, paths),
         player=partial(_player, context, seats, autocast),
     )
+
+
+def _network(context: RankContext, policy: str) -> Policy:
+    # Built in the middle of a run, whose generators it must not seed anew.
+    with OwnGenerators(0):
+        return build_policy(context.plan, policy, context.paths)
 
 
 def _kept(context: RankContext, policy: str, live: int) -> list[int]:

@@ -37,9 +37,7 @@ def evaluation_lines(state: Mapping[str, Any]) -> list[str]:
     when = f"  evaluated after {counted(evaluation['version'], 'update')}"
     rows = evaluation["pairings"]
     if not rows:
-        mean = evaluation.get("return_mean")
-        found = "no mean return" if mean is None else f"return {mean:,.4g}"
-        return [f"{when}: {found} of {counted(evaluation['episodes'], 'episode')}"]
+        return [f"{when}: {_result(evaluation)} of {counted(evaluation['episodes'], 'episode')}"]
     lines = [
         f"{when}: {row['player']} ({row['side']}) against {row['opponent']}: won {_rate_of(row)} of "
         f"{counted(row['games'], 'game')}"
@@ -47,6 +45,14 @@ def evaluation_lines(state: Mapping[str, Any]) -> list[str]:
     ]
     left_out = len(rows) - len(lines)
     return lines + ([f"  and {counted(left_out, 'more pairing')}: srlhpc plot RUN --ratings"] if left_out else [])
+
+
+def _result(evaluation: Mapping[str, Any]) -> str:
+    """What came of a round, where its pairings are not known, as after a resume."""
+    if "win_rate" in evaluation:
+        return f"won {_percent(evaluation['win_rate'])}"
+    mean = evaluation.get("return_mean")
+    return "no mean return" if mean is None else f"return {mean:,.4g}"
 
 
 def _rate_of(row: Mapping[str, Any]) -> str:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import IO, Any
+from typing import Any
 
 from srlhpc.environment import MOST_FRAMES, ArraySpec, Spaces, Stack
 from srlhpc.errors import UserError
 from srlhpc.import_path import missing_packages
-from srlhpc.specs.child_processes import die_with_parent, kill_marked
+from srlhpc.specs.environment_process import EnvironmentProcess, started
 from srlhpc.specs.named_modules import EnvironmentSettings
-from srlhpc.specs.probe_process import place_in_stack
 
 TIMEOUT_SECONDS = 600.0
 CLOSE_SECONDS = 10.0
@@ -30,9 +20,6 @@ _EXIT_SECONDS = 2.0
 """Time for the process to end by itself once it has answered."""
 _TOLD_SECONDS = 5.0
 """After so long a message says what the command waits for."""
-_MARK = "SRLHPC_PROBE"
-"""Environment variable of all processes that the environment starts, in whatever session they are."""
-_LAST_BYTES, _LAST_LINES = 16_384, 3
 
 log = logging.getLogger(__name__)
 
@@ -92,22 +79,43 @@ def check_packages(settings: EnvironmentSettings) -> None:
 
 def _ask_subprocess(settings: EnvironmentSettings, timeout_seconds: float) -> dict[str, Any]:
     name = settings.factory
-    with _started(settings) as asked:
-        asked.wait(1, timeout_seconds)
+    with started("srlhpc.specs.probe_process", settings) as asked:
+        _wait(asked, 1, timeout_seconds, name)
         answer = (asked.answers() or [{}])[0]
         if "error" in answer:
             raise UserError(f"environment '{name}' cannot be built: {answer['error']}")
         if "spaces" not in answer:
-            raise UserError(f"environment '{name}' {asked.how_it_ended(timeout_seconds)}")
-        asked.wait(2, CLOSE_SECONDS)
+            raise UserError(f"environment '{name}' {_how_it_ended(asked, timeout_seconds)}")
+        _wait(asked, 2, CLOSE_SECONDS, name)
         if len(asked.answers()) > 1:
-            asked.wait(3, _EXIT_SECONDS)
+            _wait(asked, 3, _EXIT_SECONDS, name)
         _warn_of_closing(name, asked)
         spaces: dict[str, Any] = answer["spaces"]
         return spaces
 
 
-def _warn_of_closing(name: str, asked: _Probe) -> None:
+def _wait(asked: EnvironmentProcess, lines: int, seconds: float, name: str) -> None:
+    """Waits until the process has answered so many lines or has ended, at most so long."""
+    begun = time.monotonic()
+    is_told = False
+    while asked.is_running and len(asked.answers()) < lines and (waited := time.monotonic() - begun) < seconds:
+        if waited > _TOLD_SECONDS and lines == 1 and not is_told:
+            is_told = True
+            log.info("environment '%s' is being built to learn its spaces (at most %g s)", name, seconds)
+        time.sleep(0.01)
+
+
+def _how_it_ended(asked: EnvironmentProcess, timeout_seconds: float) -> str:
+    """What there is to say of a process that did not answer: it is still at it, or dead."""
+    if asked.is_running:
+        asked.abort()
+        what = f"was not built within {timeout_seconds:g} s"
+    else:
+        what = f"cannot be built: it ended its process ({asked.code_text})"
+    return what + asked.last_words
+
+
+def _warn_of_closing(name: str, asked: EnvironmentProcess) -> None:
     closing = asked.answers()[1:]
     if closing and closing[0]["closing"]:
         log.warning("environment '%s': its close() failed: %s", name, closing[0]["closing"])
@@ -115,100 +123,3 @@ def _warn_of_closing(name: str, asked: _Probe) -> None:
         log.warning("environment '%s': its close() did not end within %g s; it was killed", name, CLOSE_SECONDS)
     elif not closing:
         log.warning("environment '%s': its process ended in close() (%s)", name, asked.code_text)
-
-
-@contextmanager
-def _started(settings: EnvironmentSettings) -> Iterator[_Probe]:
-    """The process that builds the environment; killed at the end, with all that the environment has started."""
-    mark = uuid.uuid4().hex
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path), _MARK: mark}
-    # Files, not pipes: nobody who holds one open holds the reader, and nobody has to read for others to go on.
-    with _temporary() as asked, _temporary() as answers, _temporary() as said:
-        asked.write(settings.model_dump_json().encode())
-        asked.seek(0)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "srlhpc.specs.probe_process", settings.factory, str(answers.fileno())],
-            stdin=asked,
-            stdout=said,
-            stderr=said,
-            env=environment,
-            pass_fds=[answers.fileno()],
-            start_new_session=True,
-            preexec_fn=die_with_parent,
-        )
-        try:
-            yield _Probe(process, answers, said, settings.factory)
-        finally:
-            process.kill()
-            process.wait()
-            kill_marked(_MARK, mark)
-
-
-@contextmanager
-def _temporary() -> Iterator[IO[bytes]]:
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(tempfile.TemporaryFile(buffering=0))
-        except OSError as error:
-            raise UserError(f"no temporary file can be made: {error}; make room, or set TMPDIR") from None
-        yield file
-
-
-class _Probe:
-    def __init__(self, process: subprocess.Popen[bytes], answers: IO[bytes], said: IO[bytes], name: str) -> None:
-        self._process, self._answers_file, self._said_file = process, answers, said
-        self._name = name
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    @property
-    def code_text(self) -> str:
-        """The exit code or signal of the process, in words."""
-        code = self._process.wait()
-        if code >= 0:
-            return f"exit code {code}"
-        return f"signal {-code} ({signal.Signals(-code).name})" if -code in set(signal.Signals) else f"signal {-code}"
-
-    def answers(self) -> list[dict[str, Any]]:
-        """The whole lines of its answer."""
-        whole, _, _ = _all_of(self._answers_file).rpartition(b"\n")
-        return [json.loads(line) for line in whole.splitlines()]
-
-    def wait(self, lines: int, seconds: float) -> None:
-        """Waits until the process has answered so many lines or has ended, at most so long."""
-        begun = time.monotonic()
-        is_told = False
-        while self.is_running and len(self.answers()) < lines and (waited := time.monotonic() - begun) < seconds:
-            if waited > _TOLD_SECONDS and lines == 1 and not is_told:
-                is_told = True
-                log.info("environment '%s' is being built to learn its spaces (at most %g s)", self._name, seconds)
-            time.sleep(0.01)
-
-    def how_it_ended(self, timeout_seconds: float) -> str:
-        """What there is to say of a process that did not answer: it is still at it, or dead."""
-        if self.is_running:
-            # At this signal faulthandler writes where the process hangs.
-            self._process.send_signal(signal.SIGABRT)
-            _until(lambda: not self.is_running, _EXIT_SECONDS)
-            what = f"was not built within {timeout_seconds:g} s"
-        else:
-            what = f"cannot be built: it ended its process ({self.code_text})"
-        said = _all_of(self._said_file)[-_LAST_BYTES:].decode(errors="replace")
-        said, _, stack = said.partition("Fatal Python error")
-        where = place_in_stack(stack)
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
-        last = f"; the last that it wrote: {' / '.join(lines[-_LAST_LINES:])}" if lines else ""
-        return f"{what}{f', in {where}' if where else ''}{last}"
-
-
-def _all_of(file: IO[bytes]) -> bytes:
-    """What a file holds from its start, whatever place others write at."""
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
-
-
-def _until(holds: Callable[[], bool], seconds: float) -> None:
-    limit = time.monotonic() + seconds
-    while not holds() and time.monotonic() < limit:
-        time.sleep(0.01)

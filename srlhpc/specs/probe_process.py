@@ -52,7 +52,7 @@ def main() -> None:
 
 def _build(factory: str, settings_json: str) -> Any:
     module = load_module(factory, "envs")
-    return module.build(module.Settings.model_validate_json(settings_json), num_environments=1, seed=0)
+    return module.build(module.Settings.model_validate(json.loads(settings_json)), num_environments=1, seed=0)
 
 
 def _answer(write: Callable[[str], object], content: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 import pytest
 import yaml
 
-from envs import catch
+from envs import catch, rock_paper_scissors
 from envs.vector import Settings, build
-from srlhpc.doctor import environment_check
+from srlhpc.doctor import environment_check, environment_rate
 from srlhpc.doctor.environment_check import examine_environment
 from srlhpc.doctor.findings import Finding
 from srlhpc.doctor.job_environment import examine_job
@@ -26,7 +27,7 @@ HERE = "tests.envs.own_vectors"
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment_check, "_RATE_SECONDS", 0.2)
+    monkeypatch.setattr(environment_rate, "_RATE_SECONDS", 0.2)
 
 
 def told(simulator: type[Any], monkeypatch: pytest.MonkeyPatch, *, normalizes: bool = False) -> dict[str, Finding]:
@@ -127,6 +128,43 @@ def test_large_observations_are_no_matter_where_they_are_normalised(monkeypatch:
     assert "observations" not in told(other(seen=far), monkeypatch, normalizes=True)
 
 
+def test_where_equal_seeds_differ_nothing_else_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert levels(told(other(reset=unseeded), monkeypatch)) == {"seeds": "warning"}
+
+
+def test_episodes_are_no_memory_that_the_environment_takes() -> None:
+    environment = rock_paper_scissors.build(rock_paper_scissors.Settings(factory="rock_paper_scissors"), 64, 1)
+    tracemalloc.start()
+    measured = environment_rate.measure(environment)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert measured.episodes.count > 500
+    assert (measured.episodes.shortest, measured.episodes.longest, measured.episodes.mean_return) == (1, 1, 0.0)
+    # An episode is some hundred bytes.
+    assert grown < 50 * measured.episodes.count
+
+
+def raises(*_: Any) -> Any:
+    raise RuntimeError("the licence has run out")
+
+
+def raises_late(self: Walk, actions: Any) -> Any:
+    self.steps = getattr(self, "steps", 0) + 1
+    return raises() if self.steps > 2 * environment_check.STEPS + 400 else Walk.step(self, actions)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"), [({"save_state": raises}, "save_state"), ({"step": raises_late}, "a later step")]
+)
+def test_what_an_environment_raises_anywhere_is_told_with_its_line(
+    changes: dict[str, Any], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding = list(told(other(**changes), monkeypatch).values())[-1]
+    assert (finding.level, finding.what) == ("fault", what)
+    assert "test_environment_check.py:" in finding.found
+    assert finding.found.endswith("RuntimeError: the licence has run out")
+
+
 class Heeding(Environment):
     """Takes its actions for its observations, also where they do not count."""
 
@@ -179,3 +217,41 @@ def test_environment_that_ends_its_process_is_told_of(tmp_path: Path, monkeypatc
     *_, last = examined(job(tmp_path, {"factory": "vector", "simulator": "abrupt:Abrupt"}))
     assert last.level == "fault"
     assert last.found == "it ended its process (exit code 7); the last that it wrote: no licence"
+
+
+FORKING = """
+import os, signal, threading
+from tests.envs.own_vectors import Walk
+class Forking(Walk):
+    def __init__(self, num_environments, does="play"):
+        super().__init__(num_environments)
+        self.does = does
+        if os.fork() == 0:
+            threading.Event().wait()
+    def step(self, actions):
+        if self.does == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.does == "hang":
+            threading.Event().wait()
+        return super().step(actions)
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("play", "twice does no harm"),
+        ("die", "it ended its process (signal 9 (SIGKILL))"),
+        ("hang", "nothing came of it within 3 s, in "),
+    ],
+)
+def test_processes_that_an_environment_leaves_behind_hold_up_nobody(
+    does: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "forking.py").write_text(FORKING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    environment = {"factory": "vector", "simulator": "forking:Forking", "kwargs": {"does": does}}
+    *_, last = examine_job(job(tmp_path, environment), (), 60.0 if does == "play" else 3.0)
+    assert words in last.found
+    assert last.level == ("ok" if does == "play" else "fault")
+    assert does != "hang" or "forking.py:14" in last.found

@@ -125,6 +125,22 @@ def test_class_that_is_not_there_is_refused(path: str, message: str) -> None:
         build(Settings(factory="vector", simulator=path), 1, 1)
 
 
+def test_reset_that_tells_more_than_observations_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_info = {"reset": lambda self, seed: (Walk.reset(self, seed), {})}
+    monkeypatch.setattr(own_vectors, "Wrong", type("Wrong", (Walk,), with_info), raising=False)
+    with pytest.raises(ValueError, match="`reset` returned 2 values, expected observations alone"):
+        made("Wrong").reset(1)
+
+
+def test_state_without_names_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = {"save_state": lambda self: [self.place], "load_state": lambda self, state: None}
+    monkeypatch.setattr(own_vectors, "Wrong", type("Wrong", (Walk,), listed), raising=False)
+    environment = made("Wrong")
+    environment.reset(1)
+    with pytest.raises(ValueError, match="what save_state gives is list"):
+        environment.save_state()
+
+
 def wrong_step(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch, base: type[Walk] = Walk) -> str:
     monkeypatch.setattr(own_vectors, "Wrong", type("Wrong", (base,), changes), raising=False)
     environment = made("Wrong")
@@ -146,6 +162,10 @@ def test_what_a_simulator_returns_wrongly_is_said_in_words(monkeypatch: pytest.M
     assert "terminated has dtype int64, expected bool" in wrong_step(ints, monkeypatch)
     short = step(lambda returned: (returned[0], returned[1][:2], *returned[2:]))
     assert "rewards has shape (2,) float64, expected one value for each of 3" in wrong_step(short, monkeypatch)
+    listed = step(lambda returned: (*returned[:4], {"metrics": [1.0]}))
+    assert "info['metrics'] is list [1.0], expected a mapping of names" in wrong_step(listed, monkeypatch)
+    numbered = step(lambda returned: (*returned[:4], {"metrics": {3: returned[1]}}))
+    assert "info['metrics'] is dict {3: array(" in wrong_step(numbered, monkeypatch)
     lost = {"step": lambda self, actions: Walk.step(self, actions)[:4], "autoreset": "same_step"}
     assert "info has no 'final_observations'" in wrong_step(lost, monkeypatch)
     few = {"reset_some": lambda self, which: {"place": self.seen()["place"][which], "time": self.seen()["time"]}}

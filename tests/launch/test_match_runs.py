@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import numpy as np
 import pytest
 
 from srlhpc.data.checkpoint_names import updates_of
+from srlhpc.pictures.curves import metrics_lines
 from srlhpc.pictures.ratings import draw_ratings, read_games
 from srlhpc.playing import plan_here
 from srlhpc.ranks.serial import run_serial
+from srlhpc.ranks.serial_state import GENERATORS
+from srlhpc.roles.coordinating import status
 from srlhpc.runs.matches import evaluation_lines, match_lines
 from srlhpc.runs.starting_weights import copy_weights
 from srlhpc.runs.state import run_state
@@ -100,6 +104,46 @@ def test_evaluators_play_versions_and_other_runs_and_tell_of_it(tmp_path: Path) 
     assert (tmp_path / "ratings.png").stat().st_size > 10_000
     best = tree_of(paths, 10)["meta"]
     assert best["evaluation"]["win_rate"] == pytest.approx(0.5, abs=0.4)
+
+
+def evaluated_job(stop: dict[str, Any], **evaluators: Any) -> dict[str, Any]:
+    what = job(stop)
+    del what["matches"]
+    return what | {
+        "evaluators": {"ranks": 1, "episodes": 8, "environments": 4, "every_updates": 3, "draw_actions": True}
+        | evaluators
+    }
+
+
+def test_opponents_change_nothing_of_what_is_drawn_elsewhere(tmp_path: Path) -> None:
+    ends = []
+    for name, opponents in (("with", [{"policy": "default", "version": "versions"}]), ("without", None)):
+        what = evaluated_job({"updates": 10}, opponents=opponents)
+        paths = make_run(tmp_path / name, what)
+        run_serial(paths, make_attempt(paths, what)[0])
+        ends.append(tree_of(paths, 10))
+    generators = [end["roles"][GENERATORS]["torch"]["cpu"] for end in ends]
+    assert (generators[0] == generators[1]).all()
+
+
+def test_resumed_run_has_each_meeting_of_two_versions_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No second passes between what is played and the checkpoint.
+    monkeypatch.setattr(status, "STATUS_SECONDS", math.inf)
+
+    what = evaluated_job(
+        {"updates": 20}, players=["versions"], opponents=[{"policy": "default", "version": "versions"}]
+    )
+    what["versions"]["keep"] = None
+    paths = make_run(tmp_path, what)
+
+    def met(*begin: Path) -> list[tuple[str, str, str]]:
+        run_serial(paths, make_attempt(paths, what, *begin)[0])
+        rows = [row for line in metrics_lines(paths) for row in line.get("played", [])]
+        return [(row["side"], row["player"], row["opponent"]) for row in rows]
+
+    expected = met()
+    assert len(expected) == len(set(expected)) > 8
+    assert met(checkpoint(paths, 10)) == expected
 
 
 def psro_job(stop: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -69,6 +69,11 @@ def test_policy_of_another_run_plays_any_side() -> None:
          {"policies": {"default": OTHER, "rival": OTHER | {"weights_from": "runs/other"}}},
          "is 'early', and nobody trains policy rival"),
         ({"policy": "nobody"}, {}, "'nobody' is not in policies"),
+        ({"policy": "default"}, {"versions": {"tags": {"live": 1}}}, "versions.tags.live: evaluators mean something"),
+        ({"policy": "rival"},
+         {"policies": {"default": OTHER, "rival": OTHER | {"weights_from": "runs/other"}},
+          "agents": [*SIDES, {"match": "nobody", "policy": "rival"}]},
+         "agents.2.match: is 'nobody', which matches no agent"),
     ],
 )  # fmt: skip
 def test_opponent_that_nobody_can_meet_is_refused_with_a_remedy(

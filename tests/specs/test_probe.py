@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from srlhpc.environment import ArraySpec, Discrete, Kind, Spaces, Stack
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.runs.processes import ProcessIdentity
-from srlhpc.specs import probe
+from srlhpc.specs import environment_process, probe
 from srlhpc.specs.child_processes import kill_marked, marked
 from srlhpc.specs.named_modules import EnvironmentSettings
 from srlhpc.specs.probe import probe_spaces
@@ -29,7 +30,7 @@ def module_that(path: Path, monkeypatch: pytest.MonkeyPatch, name: str, build: s
 from srlhpc.specs.named_modules import EnvironmentSettings
 
 class Settings(EnvironmentSettings):
-    pairs: tuple[tuple[int, int], ...] = ()
+    pairs: tuple[tuple[int, int], ...] = (); options: dict = {{}}
 
 def build(settings, num_environments, seed, render=False):
 {body}
@@ -38,7 +39,7 @@ def build(settings, num_environments, seed, render=False):
     (path / "lab" / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(path))
     settings = load_module(f"lab.{name}", "envs").Settings
-    result: EnvironmentSettings = settings(factory=f"lab.{name}", pairs=((1, 2), (3, 4)))
+    result: EnvironmentSettings = settings(factory=f"lab.{name}", pairs=((1, 2), (3, 4)), options={"limit": math.inf})
     return result
 
 
@@ -73,6 +74,7 @@ def test_settings_of_a_users_own_module_arrive_and_prints_do_no_harm(
         """
         print("hello from the simulator")
         assert settings.pairs == ((1, 2), (3, 4))
+        assert settings.options == {"limit": float("inf")}
         from envs import catch
         return catch.build(catch.Settings(factory="catch"), num_environments, seed)
         """,
@@ -134,7 +136,7 @@ def test_build_that_hangs_is_given_up_with_the_line_where_it_hangs(
     up = tmp_path / "up"
     body = f"import pathlib, threading\npathlib.Path({str(up)!r}).touch()\nthreading.Event().wait()"
     settings = module_that(tmp_path, monkeypatch, "hanging", body)
-    monkeypatch.setattr(probe._Probe, "wait", lambda *_: wait_for(up.exists))
+    monkeypatch.setattr(probe, "_wait", lambda *_: wait_for(up.exists))
     with pytest.raises(UserError, match=r"was not built within 5 s, in .*lab/hanging.py:10$"):
         probe_spaces(settings, timeout_seconds=5.0)
 
@@ -162,7 +164,7 @@ def test_what_an_environment_leaves_running_or_says_does_not_hold_the_answer(
     settings = module_that(tmp_path, monkeypatch, "leaving", body)
     marks = []
     monkeypatch.setattr(probe, "_EXIT_SECONDS", 0.1)
-    monkeypatch.setattr(probe, "kill_marked", lambda *mark: marks.append(mark) or kill_marked(*mark))
+    monkeypatch.setattr(environment_process, "kill_marked", lambda *mark: marks.append(mark) or kill_marked(*mark))
     assert probe_spaces(settings) == catch.Settings(factory="catch").spaces()
     assert marked(*marks[0]) == []
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srlhpc.comm.protocol import TEXT_BYTES, Command, Report
+from srlhpc.comm.protocol import TEXT_BYTES, Command, Report, move_events
 from srlhpc.environment import Episode
 from srlhpc.errors import KnownError
 from srlhpc.roles.acting.closing import close, raised
@@ -142,10 +142,7 @@ class Actor(Role):
         return ", ".join(f"group {number} waits for {text}" for text, number in waits.items())
 
     def fill(self, report: Report) -> None:
-        room = EPISODES_BYTES - sum(map(_size, report.episodes))
-        while self._episodes and (not report.episodes or _size(self._episodes[0]) <= room):
-            room -= _size(self._episodes[0])
-            report.episodes.append(self._episodes.popleft())
+        move_events(self._episodes, report.episodes, EPISODES_BYTES)
 
     @property
     def has_news(self) -> bool:
@@ -178,8 +175,3 @@ class Actor(Role):
     def close_environments(self) -> None:
         for group in self._groups:
             close(group.environment, f"{self._where}, group {group.number}")
-
-
-def _size(episode: Mapping[str, Any]) -> int:
-    """Bytes of an episode in a report."""
-    return len(json.dumps(episode)) + 2

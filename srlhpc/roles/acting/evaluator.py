@@ -13,17 +13,20 @@ from typing import Any
 import numpy as np
 
 from srlhpc.comm.parameters import ParameterSubscription
-from srlhpc.comm.protocol import Command, Report
+from srlhpc.comm.protocol import TEXT_BYTES, Command, Report, move_events
 from srlhpc.environment import Environment, Episode
 from srlhpc.policies.policy import read_vector
 from srlhpc.roles.acting.closing import close
-from srlhpc.roles.acting.matchups import Matchups, Pairing, win_rate
+from srlhpc.roles.acting.matchups import Matchups, Pairing
 from srlhpc.roles.acting.player import Player
 from srlhpc.roles.acting.round import Round
 from srlhpc.roles.role import Role
 from srlhpc.roles.time_use import TimeUse
 
 log = logging.getLogger(__name__)
+
+PAIRINGS_BYTES = TEXT_BYTES // 4
+"""Bytes of a report for pairings; the rest waits for the next."""
 
 
 class Evaluator(Role):
@@ -65,11 +68,12 @@ class Evaluator(Role):
         self._pairing: Pairing | None = None
         self._begun = 0
         """Pairings of the round that were begun."""
-        self._rows: list[dict[str, Any]] = []
+        self._rows: dict[Pairing, dict[str, Any]] = {}
         """What came of the pairings that are played."""
-        self._decided: list[Pairing] = []
+        self._untold: deque[dict[str, Any]] = deque()
+        """The same of rounds that have ended, until it is reported."""
         self._summaries: list[dict[str, Any]] = []
-        self._unfinished = 0
+        self._unfinished = self._wanted = 0
         self._round: Round | None = None
         self._version = self._version_before = -1
         self._versions: dict[str, int] = {}
@@ -103,7 +107,7 @@ class Evaluator(Role):
             read_vector(self._players[name].policy, subscription.vector)
         self._versions = dict(zip(self._subscriptions, versions, strict=True))
         self._version_before, self._version = self._version, versions[0]
-        self._rows, self._decided, self._summaries, self._unfinished, self._begun = [], [], [], 0, 0
+        self._rows, self._summaries, self._unfinished, self._wanted, self._begun = {}, [], 0, 0, 0
         if self._matchups is None:
             self._play(list(self._players.values()), self._seed(self._version))
         else:
@@ -132,20 +136,21 @@ class Evaluator(Role):
         """All episodes of a round or of a pairing are played."""
         self._summaries += [self._summary(episode) for episode in played.episodes]
         self._unfinished += played.unfinished
+        self._wanted += played.wanted
         self._round = None
         if self._matchups is None or self._pairing is None:
             self._end()
             return
-        self._rows.append(self._matchups.row(self._pairing, played, self._versions))
-        self._decided.append(self._pairing)
+        self._rows[self._pairing] = self._matchups.row(self._pairing, played, self._versions)
         self._go_on(self._matchups)
 
     def _end(self) -> None:
         summaries = self._summaries
         if self._matchups is not None:
-            self._matchups.decide(self._decided)
-            if not self._decided:
+            self._matchups.decide(self._rows)
+            if not self._rows:
                 return
+            self._untold.extend({"version": self._version, **row} for row in self._rows.values())
         returns = [summary["return"] for summary in summaries if summary["return"] is not None]
         if self._unfinished:
             # Those that ended may be the short ones only: their mean would compare with no other.
@@ -155,7 +160,7 @@ class Evaluator(Role):
                 "evaluators.max_episode_steps, or let the environment end its episodes",
                 self._version,
                 len(summaries),
-                self._episodes,
+                self._wanted,
                 self._most_steps,
             )
         self._finished.append(
@@ -166,7 +171,7 @@ class Evaluator(Role):
                 "return_mean": float(np.mean(returns)) if returns else None,
                 "return_std": float(np.std(returns)) if returns else None,
                 "length_mean": float(np.mean([summary["steps"] for summary in summaries])) if summaries else None,
-                **({} if self._matchups is None else {"win_rate": win_rate(self._rows), "pairings": self._rows}),
+                **({} if self._matchups is None else {"win_rate": self._matchups.win_rate(self._rows)}),
             }
         )
         self._rounds += 1
@@ -176,8 +181,14 @@ class Evaluator(Role):
         self._stopping |= command.stop
 
     def fill(self, report: Report) -> None:
-        report.evaluations.extend(self._finished)
-        self._finished.clear()
+        move_events(self._untold, report.pairings, PAIRINGS_BYTES)
+        if not self._untold:
+            report.evaluations.extend(self._finished)
+            self._finished.clear()
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._untold)
 
     def counters(self) -> dict[str, float]:
         return {"steps_evaluated": self._steps, "rounds": self._rounds, **self._time.counters()}

@@ -6,7 +6,7 @@ round --> pairings, one for each side, player and opponent --(exactly n episodes
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -88,6 +88,12 @@ class Matchups:
     ) -> None:
         self._sides, self._met, self._players, self._tags = sides, met, players, tags
         self._kept, self._trained = kept, trained
+        # What stays what it is: scores against it compare over a run.
+        self._fixed = {
+            Pairing(met.side, _NOW, met.policy, tags.get(met.version, _NOW))
+            for met in met
+            if met.policy not in trained or met.version in tags
+        }
         self._network, self._load, self._player = network, load, player
         self._networks: dict[tuple[str, str], Policy] = {}
         """Use and policy to the network of versions."""
@@ -98,19 +104,20 @@ class Matchups:
         self._decided: set[Pairing] = set()
         """Pairings that were played and would give the same again."""
 
-    def pairings(self, now: Mapping[str, int]) -> Iterator[Pairing]:
-        """All of a round that begins.
+    def pairings(self, now: Mapping[str, int]) -> list[Pairing]:
+        """All of a round that begins, each once.
 
         Args:
             now: policy to the version that is live, of those that are trained.
         """
         kept = {policy: self._kept(policy, live) for policy, live in now.items()}
-        for met in self._met:
-            for player in self._versions(self._sides[met.side].policy, self._players, kept):
-                for version in self._versions(met.policy, [met.version], kept):
-                    pairing = Pairing(met.side, player, met.policy, version)
-                    if pairing not in self._decided:
-                        yield pairing
+        found = (
+            Pairing(met.side, player, met.policy, version)
+            for met in self._met
+            for player in self._versions(self._sides[met.side].policy, self._players, kept)
+            for version in self._versions(met.policy, [met.version], kept)
+        )
+        return [pairing for pairing in dict.fromkeys(found) if pairing not in self._decided]
 
     def _versions(self, policy: str, words: Sequence[str], kept: Mapping[str, Sequence[int]]) -> list[int]:
         """What some words mean now, each version once."""
@@ -187,8 +194,6 @@ class Matchups:
             "side": self._sides[pairing.side].name,
             "player": _name(self._sides[pairing.side].policy, pairing.player, now),
             "opponent": _name(pairing.opponent, pairing.version, now),
-            "is_live": pairing.player == _NOW,
-            "is_fixed": pairing.opponent not in self._trained or pairing.version in self._tags.values(),
             "games": len(returns),
             "unfinished": played.unfinished,
             "wins": int(np.count_nonzero(returns[:, 0] > returns[:, 1])),
@@ -201,6 +206,21 @@ class Matchups:
         """Mean return of a side, and the greatest of another one."""
         means = [mean_return(episode.returns, played.agents) for played in self._sides]
         return means.pop(side), float(np.max(means))
+
+    def win_rate(self, rows: Mapping[Pairing, Mapping[str, Any]]) -> float | None:
+        """Score of what is live a game, a draw half: against those that stay what they are if any are named, else all.
+
+        None where it would compare with no other: not all of these were there yet, or games were given up.
+
+        Args:
+            rows: of a round.
+        """
+        counted = self._fixed or {pairing for pairing in rows if pairing.player == _NOW}
+        found = [rows[pairing] for pairing in rows if pairing in counted]
+        if len(found) < len(counted) or any(row["unfinished"] for row in found):
+            return None
+        scores = [0.5 + (row["wins"] - row["losses"]) / (2 * row["games"]) for row in found if row["games"]]
+        return float(np.mean(scores)) if scores else None
 
     def save_state(self) -> dict[str, Any]:
         """Pairings that are decided."""
@@ -215,11 +235,3 @@ def _name(policy: str, version: int, now: Mapping[str, int]) -> str:
     """`everybody@50`; of who never changes the name alone."""
     number = now.get(policy) if version == _NOW else version
     return policy if number is None else f"{policy}@{number}"
-
-
-def win_rate(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Score of what is live a game, a draw half: against those that stay what they are if there are any, else all."""
-    live = [row for row in rows if row["is_live"] and row["games"] and not row["unfinished"]]
-    counted = [row for row in live if row["is_fixed"]] or live
-    scores = [0.5 + (row["wins"] - row["losses"]) / (2 * row["games"]) for row in counted]
-    return float(np.mean(scores)) if scores else None

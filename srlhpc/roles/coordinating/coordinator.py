@@ -163,6 +163,7 @@ class Coordinator(Role):
             # Not after the last one: trainers that have ended send no part.
             if update["checkpoint_due"] and self._checkpointing.is_idle and not self._ending.has_begun:
                 self._ask_for_checkpoint()
+        self._progress.add_pairings(report["pairings"])
         for evaluation in report["evaluations"]:
             self._progress.add_evaluation(evaluation)
         # At once, so that the answer to this very report has the decision.
@@ -339,6 +340,9 @@ class Coordinator(Role):
 
     def save_state(self) -> dict[str, Any]:
         """What metrics say of each policy until its next update; totals are in the checkpoint's `meta`."""
+        # Evaluators that go on from here do not play it again, and later lines are cut off then.
+        if self._progress.has_played:
+            self._write_status(self._clock())
         return {"updates_of": json.dumps(self._progress.updates_of)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:

@@ -60,9 +60,9 @@ class Progress:
         self._is_evaluated = is_evaluated
         self.evaluation: dict[str, Any] = dict(meta.get("evaluation", {})) if is_evaluated else {}
         self.pairings: list[dict[str, Any]] = []
-        """Who met whom in that evaluation, and what came of it."""
+        """Who met whom in the newest rounds of all evaluators, and what came of it."""
         self._played: list[dict[str, Any]] = []
-        """The same of all evaluators, since `take_played` gave it out."""
+        """The same of all rounds, since `take_played` gave it out."""
         self.updates = int(meta.get("updates", 0))
         self.steps = int(meta.get("steps", 0))
         self.agent_steps = int(meta.get("agent_steps", 0))
@@ -94,10 +94,18 @@ class Progress:
 
     def add_evaluation(self, evaluation: Mapping[str, Any]) -> None:
         """A round of an evaluator: version, episodes, return_mean and so on; a late one of older weights is dropped."""
-        self._played += evaluation.get("pairings", [])
         if evaluation["version"] >= self.evaluation.get("version", -1):
-            self.evaluation = {name: value for name, value in evaluation.items() if name != "pairings"}
-            self.pairings = list(evaluation.get("pairings", []))
+            self.evaluation = dict(evaluation)
+
+    def add_pairings(self, rows: Iterable[dict[str, Any]]) -> None:
+        """What came of pairings of rounds; each is told of before its round."""
+        for row in rows:
+            self._played.append(row)
+            newest = self.pairings[0]["version"] if self.pairings else -1
+            if row["version"] > newest:
+                self.pairings = [row]
+            elif row["version"] == newest:
+                self.pairings.append(row)
 
     # --- giving out ----------------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ class StatusWriter:
             "attempt": self._attempt,
             **summary,
             "policy_lag": self._progress.lags(),
-            "evaluation": {**self._progress.evaluation, "pairings": self._progress.pairings},
+            "evaluation": {**self._progress.evaluation, "pairings": list(self._progress.pairings)},
             **timing,
             **({} if self._matches is None else {"matches": self._matches()}),
             "ranks_planned": self._liveness.planned,

@@ -66,7 +66,7 @@ class Players:
         assert self._shelf is not None
         networks = [self._shelf.network(updates) for updates in groups.numbers]
         stack = self._shelf.stack
-        if stack is not None and stack.are_faster(groups.numbers, groups.most, len(rows.first)):
+        if stack is not None and groups.are_faster_together:
             return [stack.act(rows, groups, self._generator)]
         return [
             act(network, rows.some(torch.from_numpy(groups.rows(place)).to(rows.first.device)), self._generator)

@@ -1,7 +1,8 @@
 """Many copies of a small network that act in one product, each for rows of its own.
 
 A network costs its calls more than its arithmetic where rows are few, so V copies are one call with parameters
-`[V, ...]` (`torch.func.vmap`). Copies have places, and rows are padded to as many as the busiest copy has.
+`[V, ...]` (`torch.func.vmap`), in the order of their numbers, and rows are padded to as many as the busiest copy has.
+So what is drawn depends on who acts for which rows alone, as serial runs need that go on from a checkpoint.
 
 Letters: C places, V copies that act, N rows, M rows of the busiest copy.
 """
@@ -9,7 +10,6 @@ Letters: C places, V copies that act, N rows, M rows of the busiest copy.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class StackedNetworks:
 
     Args:
         network: what they are copies of; its `act` may be mapped (`Policy.stackable`).
-        capacity: C.
+        capacity: C at first; it grows where more copies come.
     """
 
     def __init__(self, network: Policy, capacity: int) -> None:
@@ -47,28 +47,21 @@ class StackedNetworks:
         self._free = list(range(capacity))[::-1]
 
     def put(self, number: int, network: Policy) -> None:
-        """Takes a copy in, if there is a place left."""
+        """Takes a copy in."""
         if not self._free:
-            return
+            self._grow()
         place = self._places[number] = self._free.pop()
         for name, tensor in network.state_dict().items():
             self._parameters[_Acting.PREFIX + name][place].copy_(tensor)
 
+    def _grow(self) -> None:
+        places = len(self._places)
+        self._parameters = {name: torch.cat([rows, torch.zeros_like(rows)]) for name, rows in self._parameters.items()}
+        self._free = list(range(places, 2 * places))[::-1]
+
     def remove(self, number: int) -> None:
-        """Gives the place of a copy free, if it has one."""
-        if number in self._places:
-            self._free.append(self._places.pop(number))
-
-    def are_faster(self, numbers: Collection[int], most: int, rows: int) -> bool:
-        """Whether all those copies are here and act together faster than one after the other.
-
-        Args:
-            numbers: V copies.
-            most: M.
-            rows: N.
-        """
-        many = len(numbers) >= FEWEST and len(numbers) * most <= _MOST_PADDING * rows
-        return many and all(number in self._places for number in numbers)
+        """Gives the place of a copy free."""
+        self._free.append(self._places.pop(number))
 
     def act(self, rows: Rows, groups: Groups, generator: torch.Generator | None) -> Acted:
         """Each copy acts for its rows.
@@ -77,14 +70,14 @@ class StackedNetworks:
             What it did, one group of rows after the other.
         """
         places = np.array([self._places[number] for number in groups.numbers])
-        device = rows.first.device
-        if 2 * places.size >= (top := int(places.max()) + 1):
-            # Copies between those that act do nothing of use, which costs less than to move parameters.
-            stack: slice | Tensor = slice(0, top)
+        device, count, first = rows.first.device, places.size, int(places[0])
+        if np.array_equal(places, np.arange(first, first + count)):
+            # Nothing has to be moved.
+            stack: slice | Tensor = slice(first, first + count)
         else:
-            stack, places, top = torch.from_numpy(places).to(device), np.arange(places.size), places.size
-        shape = (top, groups.most)
-        padded = torch.from_numpy(groups.padded(places, top)).to(device)
+            stack = torch.from_numpy(places).to(device)
+        shape = (count, groups.most)
+        padded = torch.from_numpy(groups.padded()).to(device)
         parameters = {name: tensor[stack] for name, tensor in self._parameters.items()}
         by_copy = rows.some(padded).each(lambda tensor: tensor.reshape(*shape, *tensor.shape[1:]))
 
@@ -94,7 +87,7 @@ class StackedNetworks:
         with without_numpy():
             axes = (None if part is None else 0 for part in by_copy)
             acted: Acted = vmap(act_one, in_dims=(0, *axes), randomness="different")(parameters, *by_copy)
-        kept = torch.from_numpy(groups.kept(places)).to(device)
+        kept = torch.from_numpy(groups.kept()).to(device)
         return each(acted, lambda tensor: tensor.flatten(0, 1)[kept])
 
 
@@ -139,6 +132,12 @@ class Groups:
         self._begins = np.cumsum(self._counts) - self._counts
 
     @property
+    def are_faster_together(self) -> bool:
+        """Whether copies act for them in one product faster than one after the other."""
+        many = len(self.numbers)
+        return many >= FEWEST and many * self.most <= _MOST_PADDING * self.order.size
+
+    @property
     def most(self) -> int:
         """M."""
         return int(self._counts.max())
@@ -148,18 +147,13 @@ class Groups:
         begin = self._begins[place]
         return self.order[begin : begin + self._counts[place]]
 
-    def padded(self, places: NDArray[np.int64], top: int) -> NDArray[np.int64]:
-        """Rows of some places, `[top x M]`; what is lacking is the first row of all.
-
-        Args:
-            places: of the numbers, `[V]`.
-            top: how many places there are.
-        """
-        rows = np.zeros(top * self.most, np.int64)
-        rows[self.kept(places)] = self.order
+    def padded(self) -> NDArray[np.int64]:
+        """Rows of all numbers, `[V x M]`; what is lacking is the first row of all."""
+        rows = np.zeros(len(self.numbers) * self.most, np.int64)
+        rows[self.kept()] = self.order
         return rows
 
-    def kept(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def kept(self) -> NDArray[np.int64]:
         """Where the rows of `order` are in `padded`, `[N]`."""
         within = np.arange(self.order.size) - np.repeat(self._begins, self._counts)
-        return np.asarray(np.repeat(places * self.most, self._counts) + within)
+        return np.asarray(np.repeat(np.arange(len(self.numbers)) * self.most, self._counts) + within)

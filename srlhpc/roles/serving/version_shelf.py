@@ -41,7 +41,7 @@ class VersionShelf:
         self._networks: dict[int, Policy] = {}
         """The last used last."""
         self.stack = StackedNetworks(policy, resident) if stacks and policy.stackable else None
-        """The same networks, as many as have a place there."""
+        """The same networks."""
         self._wanted: list[int] = []
         self._arrived: dict[int, Arrays] = {}
         self._thread: threading.Thread | None = None

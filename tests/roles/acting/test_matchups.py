@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import Any
 
 import pytest
@@ -10,8 +10,9 @@ import pytest
 from srlhpc.comm.parameters import LocalSubscription, ParameterSource
 from srlhpc.comm.protocol import Report
 from srlhpc.policies.policy import Policy
+from srlhpc.roles.acting import evaluator
 from srlhpc.roles.acting.evaluator import Evaluator
-from srlhpc.roles.acting.matchups import Matchups, Met, PlayedSide, win_rate
+from srlhpc.roles.acting.matchups import Matchups, Met, Pairing, PlayedSide
 from srlhpc.roles.acting.player import Player
 from tests.roles.counting_policy import CountingPolicy
 from tests.roles.playing import summary
@@ -32,7 +33,9 @@ class Fixed(CountingPolicy):
 class Playing:
     """An evaluator of two sides whose policy has versions 0, 1 and 2."""
 
-    def __init__(self, *met: Met, players: tuple[str, ...] = ("live",), gone: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, *met: Met, players: tuple[str, ...] = ("live",), gone: tuple[int, ...] = (), most_steps: float = math.inf
+    ) -> None:
         self.environment = Scripted([[Script(1)], [Script(2)]], {"agent": tuple(SIDES)})
         self.kind = self.environment.spaces.kinds[0]
         self.versions, self.gone = [0, 1, 2], gone
@@ -53,7 +56,7 @@ class Playing:
         self.evaluator = Evaluator(
             "evaluator-0", self.environment, {"default": Player(live, "agent", (0, 1), 2)},
             {"default": LocalSubscription(self.source)}, episodes=EPISODES, every_updates=2,
-            seed=lambda *numbers: sum(numbers), episode_summary=summary, matchups=self.matchups,
+            seed=lambda *numbers: sum(numbers), episode_summary=summary, matchups=self.matchups, most_steps=most_steps,
         )  # fmt: skip
 
     def _load(self, network: Policy, policy: str, updates: int) -> bool:
@@ -68,13 +71,26 @@ class Playing:
         self.source.publish(version, lambda vector: vector.fill(version))
         for _ in range(200):
             self.evaluator.poll()
-        report = Report(1, "here", 1)
-        self.evaluator.fill(report)
-        return report.evaluations
+        return self.reported().evaluations
+
+    def reported(self) -> Report:
+        """What all its news is."""
+        whole = Report(1, "here", 1)
+        while True:
+            report = Report(1, "here", 1)
+            self.evaluator.fill(report)
+            whole.pairings += report.pairings
+            whole.evaluations += report.evaluations
+            if not self.evaluator.has_news:
+                return whole
 
     def pairs(self, version: int) -> list[tuple[str, str, str, int]]:
-        (found,) = self.round(version)
-        return [(row["side"], row["player"], row["opponent"], row["games"]) for row in found["pairings"]]
+        self.source.publish(version, lambda vector: vector.fill(version))
+        for _ in range(200):
+            self.evaluator.poll()
+        rows = self.reported().pairings
+        assert {row["version"] for row in rows} == {version}
+        return [(row["side"], row["player"], row["opponent"], row["games"]) for row in rows]
 
 
 def test_each_side_plays_exactly_so_many_games_against_each_version() -> None:
@@ -129,12 +145,46 @@ def test_weights_are_those_of_the_pairing() -> None:
     assert found["episodes"] == 3 * EPISODES
 
 
-def test_win_rate_counts_what_is_live_against_those_that_stay() -> None:
-    def row(wins: int, losses: int, **kind: Any) -> Mapping[str, Any]:
-        made = {"games": 10, "wins": wins, "losses": losses, "unfinished": 0, "is_live": True, "is_fixed": True}
-        return made | kind
+def row(wins: int, losses: int, unfinished: int = 0) -> dict[str, Any]:
+    return {"games": 10, "wins": wins, "losses": losses, "unfinished": unfinished}
 
-    assert win_rate([]) is None
-    assert win_rate([row(10, 0), row(0, 0)]) == pytest.approx(0.75)
-    assert win_rate([row(4, 6), row(10, 0, is_fixed=False), row(10, 0, is_live=False)]) == pytest.approx(0.4)
-    assert win_rate([row(10, 0, is_fixed=False), row(0, 10, unfinished=1)]) == pytest.approx(1.0)
+
+def test_win_rate_counts_what_is_live_against_all_that_stay_if_any_are_named() -> None:
+    live, early, never, old = (Pairing(0, -1, "default", version) for version in (-1, 1, 7, 0))
+    stay = Playing(Met(0, "default", "versions"), Met(0, "default", "early"), Met(0, "default", "never")).matchups
+    assert stay.win_rate({old: row(10, 0), early: row(4, 6), never: row(10, 0)}) == pytest.approx(0.7)
+    assert stay.win_rate({old: row(10, 0), early: row(4, 6)}) is None
+    assert stay.win_rate({early: row(4, 6), never: row(10, 0, unfinished=1)}) is None
+    change = Playing(Met(0, "default", "versions"), Met(0, "default", "live")).matchups
+    assert change.win_rate({}) is None
+    # Version 1 has a tag, but is met as one of many.
+    assert change.win_rate({early: row(10, 0), live: row(5, 5)}) == pytest.approx(0.75)
+    assert change.win_rate({early: row(10, 0), Pairing(0, 1, "default", 0): row(0, 10)}) == pytest.approx(1.0)
+
+
+def test_opponent_that_is_named_twice_is_met_once() -> None:
+    playing = Playing(Met(0, "default", "versions"), Met(0, "default", "early"))
+    assert [pair[2] for pair in playing.pairs(4)] == ["default@0", "default@1", "default@2"]
+
+
+def test_round_of_very_many_pairings_is_reported_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluator, "PAIRINGS_BYTES", 1000)
+    playing = Playing(Met(0, "default", "versions"), players=("live", "versions"))
+    playing.source.publish(4, lambda vector: vector.fill(4))
+    for _ in range(1000):
+        playing.evaluator.poll()
+    first = Report(1, "here", 1)
+    playing.evaluator.fill(first)
+    assert 0 < len(first.pairings) < 12
+    assert first.evaluations == []
+    rest = playing.reported()
+    assert len(first.pairings) + len(rest.pairings) == 12
+    assert [found["version"] for found in rest.evaluations] == [4]
+
+
+def test_what_is_said_of_a_round_without_end_counts_all_pairings(caplog: pytest.LogCaptureFixture) -> None:
+    playing = Playing(Met(0, "default", "versions"), most_steps=1)
+    (found,) = playing.round(4)
+    assert found["unfinished"] > 0
+    assert f"{found['episodes']} of {3 * EPISODES} episodes ended" in caplog.text
+    assert found["win_rate"] is None

@@ -115,19 +115,26 @@ def test_draws_of_the_product_have_the_chances_of_each_network() -> None:
         torch.testing.assert_close(acted.log_probs[number * times], expected[mine[0]].log())
 
 
-def test_copy_that_has_no_place_acts_alone() -> None:
+def test_what_is_drawn_does_not_depend_on_who_was_there_before() -> None:
+    torch.manual_seed(0)
     agents = kind(Discrete(CHOICES))
-    stack = StackedNetworks(network(agents), FEWEST)
-    for number in range(FEWEST + 1):
-        stack.put(number, network(agents))
-    everybody = range(FEWEST + 1)
-    assert stack.are_faster(range(FEWEST), 1, FEWEST)
-    assert not stack.are_faster(everybody, 1, FEWEST + 1)
-    stack.remove(0)
-    stack.put(FEWEST, network(agents))
-    assert stack.are_faster(everybody[1:], 1, FEWEST)
-    assert not stack.are_faster(everybody[1:], 5, FEWEST), "most of the rows would be padding"
-    assert not stack.are_faster(everybody[2:], 1, FEWEST), "few networks are faster alone"
+    networks = {number: network(agents) for number in range(3 * FEWEST)}
+    new, old = (StackedNetworks(networks[0], FEWEST) for _ in range(2))
+    for number in range(3 * FEWEST):
+        old.put(number, networks[number])
+    chosen = np.random.default_rng(0).permutation(3 * FEWEST)[:FEWEST]
+    for number in chosen.tolist():
+        new.put(number, networks[number])
+    rows, groups = rows_of(4 * FEWEST, agents, {}), Groups(np.repeat(chosen, 4))
+    acted = [stack.act(rows, groups, torch.Generator().manual_seed(0)) for stack in (new, old)]
+    assert (acted[0].actions == acted[1].actions).all()
+    assert (acted[0].log_probs == acted[1].log_probs).all()
+
+
+def test_copies_act_together_where_they_are_many_and_little_is_padded() -> None:
+    assert Groups(np.arange(FEWEST)).are_faster_together
+    assert not Groups(np.arange(FEWEST - 1)).are_faster_together
+    assert not Groups(np.array([*range(FEWEST), *[0] * FEWEST])).are_faster_together
 
 
 def test_place_that_is_free_again_holds_the_new_copy() -> None:
@@ -152,6 +159,5 @@ def test_rows_are_grouped_by_who_acts_for_them() -> None:
     assert groups.numbers == [3, 7, 9]
     assert [groups.rows(place).tolist() for place in range(3)] == [[1, 4], [0, 2, 3], [5]]
     assert groups.order.tolist() == [1, 4, 0, 2, 3, 5]
-    places = np.array([2, 0, 3])
-    assert groups.padded(places, 4).tolist() == [0, 2, 3, 0, 0, 0, 1, 4, 0, 5, 0, 0]
-    assert groups.padded(places, 4)[groups.kept(places)].tolist() == groups.order.tolist()
+    assert groups.padded().tolist() == [1, 4, 0, 0, 2, 3, 5, 0, 0]
+    assert groups.padded()[groups.kept()].tolist() == groups.order.tolist()
