@@ -105,7 +105,7 @@ class Matchups:
         """Pairings that were played and would give the same again."""
 
     def pairings(self, now: Mapping[str, int]) -> list[Pairing]:
-        """All of a round that begins, each once.
+        """All of a round that begins, each once; no version meets itself.
 
         Args:
             now: policy to the version that is live, of those that are trained.
@@ -116,6 +116,7 @@ class Matchups:
             for met in self._met
             for player in self._versions(self._sides[met.side].policy, self._players, kept)
             for version in self._versions(met.policy, [met.version], kept)
+            if player == _NOW or (self._sides[met.side].policy, player) != (met.policy, version)
         )
         return [pairing for pairing in dict.fromkeys(found) if pairing not in self._decided]
 
