@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from srlhpc.data.checkpoint import read_checkpoint
+from srlhpc.data.checkpoint_names import checkpoint_files
 from srlhpc.launch.requeue import requeue
 from srlhpc.launch.signals import JobSignals
 from srlhpc.slurm.commands import run_slurm
@@ -76,6 +80,43 @@ def test_run_that_is_requeued_by_hand_resumes(submit: Callable[..., SlurmRun]) -
     run.wait_for_state("requeued")
     run.wait_until_trains(2)
     assert (run.checkpoint(2) or 0) > 0
+
+
+def test_psro_goes_on_after_a_requeue_within_a_round_and_counts_nothing_twice(submit: Callable[..., SlurmRun]) -> None:
+    games = 400
+    few = ("actors.environments=8", f"matches.rule.episodes={games}", "versions.every_updates=20")
+    run = submit(*few, "checkpoint.every_seconds=1", "stop.updates=100000000", job="jobs/rps_psro.yaml")
+    run.wait_until_trains()
+
+    def payoffs() -> dict[str, Any]:
+        found: dict[str, Any] = (run.status.get("matches") or {}).get("payoffs") or {"players": ([], [])}
+        return found
+
+    def is_within_a_round() -> bool:
+        candidate = payoffs().get("candidate")
+        return (
+            len(payoffs()["players"][0]) > 1 and candidate is not None and 0 < candidate["games"] < candidate["needs"]
+        )
+
+    run.wait(is_within_a_round)
+    run_slurm(["scontrol", "requeue", run.job])
+    run.wait_for_state("requeued")
+    run.wait_until_trains(2)
+    before = table(run.paths.checkpoints / str(run.started(2)["checkpoint"]))
+    run.wait(lambda: len(payoffs()["players"][0]) > len(before["players-0"]))
+    run_slurm(["scancel", run.job])
+    run.wait_for_state("cancelled")
+    after = table(max(checkpoint_files(run.paths.checkpoints)))
+    played = len(before["players-0"])
+    assert after["players-0"].tolist()[:played] == before["players-0"].tolist()
+    assert (after["counts"][:played, :played] == games).all()
+    assert after["counts"].max() == games
+
+
+def table(file: Path) -> dict[str, Any]:
+    """The table of payoffs in a checkpoint."""
+    found: dict[str, Any] = read_checkpoint(file)["matches"]["payoffs"]
+    return found
 
 
 def test_scancelled_run_is_cancelled_with_a_checkpoint(submit: Callable[..., SlurmRun]) -> None:
