@@ -41,6 +41,20 @@ def matchups(plan: Plan) -> Iterator[Matchup]:
                 yield Matchup(seat, opponent)
 
 
+def evaluation_notes(plan: Plan) -> Iterator[str]:
+    """Who meets whom in a round."""
+    spec = plan.spec.evaluators
+    for opponent in spec.opponents or ():
+        sides = [matchup.side.name for matchup in matchups(plan) if matchup.opponent == opponent]
+        which = {LIVE: "as it is", ALL_VERSIONS: "each of its versions"}.get(
+            opponent.version, f"its version '{opponent.version}'"
+        )
+        yield (
+            f"evaluators: a round has {counted(spec.episodes, 'game')} of {' and of '.join(sides)} "
+            f"({', '.join(spec.players)}) against {opponent.policy}, {which}"
+        )
+
+
 def _can_play(plan: Plan, policy: str, seats: Sequence[Seat]) -> bool:
     """A policy plays its own sides; one that has none plays every side of its kind."""
     if plan.seats_of(policy):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from srlhpc.comm.acquisition import must_not_wait
 from srlhpc.environment import Spaces
 from srlhpc.errors import UserError
-from srlhpc.plan.evaluation_check import check_evaluators
+from srlhpc.plan.evaluation_check import check_evaluators, evaluation_notes
 from srlhpc.plan.exploration import exploration_notes
 from srlhpc.plan.lag_limits import max_policy_lag
 from srlhpc.plan.layouts import fragment
@@ -44,7 +44,14 @@ def make_plan(spec: ExperimentSpec, spaces: Spaces, *, serial: bool = False) -> 
     check_acting(plan)
     check_matches(plan)
     check_evaluators(plan)
-    notes = (*_notes(plan), *match_notes(plan), *replay_notes(plan), *_lag_notes(plan), *exploration_notes(plan))
+    notes = (
+        *_notes(plan),
+        *match_notes(plan),
+        *evaluation_notes(plan),
+        *replay_notes(plan),
+        *_lag_notes(plan),
+        *exploration_notes(plan),
+    )
     plan = replace(plan, notes=notes)
     for policy in plan.fed_policies:
         if not plan.replays(policy):

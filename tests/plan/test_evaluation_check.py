@@ -37,6 +37,14 @@ def test_every_side_meets_each_opponent() -> None:
     ]  # fmt: skip
 
 
+def test_plan_says_who_meets_whom() -> None:
+    plan = evaluated({"policy": "default", "version": "early"}, evaluators={"players": ["live", "early"]})
+    assert plan.notes[0] == (
+        "evaluators: a round has 20 games of default-0 and of default-1 (live, early) against default, its version "
+        "'early'"
+    )
+
+
 def test_sides_need_no_matches_and_change_no_seats() -> None:
     assert [seat.side for seat in evaluated({"policy": "default"}).seats] == [None]
 
