@@ -27,7 +27,7 @@ from srlhpc.environment import Array, Environment, Step
 from srlhpc.import_path import load_module
 from srlhpc.roles.coordinating.progress import EPISODES_IN_MEAN
 from srlhpc.specs.load import load_experiment
-from tests.algorithms.collecting import Collector, context, finish
+from tests.algorithms.collecting import Collector, changed, context, finish
 
 JOBS = Path(__file__).parent.parent / "jobs"
 
@@ -73,6 +73,8 @@ def learn(name: str, lag: int, seed: int) -> dict[str, Any]:
         versions.append({key: tensor.clone() for key, tensor in policy.state_dict().items()})
         acting.load_state_dict(versions[0])
         made = collector.batch()
+        # What weighs old data looks at its age.
+        made = changed(made, versions=made.versions - (len(versions) - 1))
         finish(algorithm.update(made))
         here = int(made.valid.unflatten(1, (environment.num_environments, -1)).any(2).sum())
         steps += here
