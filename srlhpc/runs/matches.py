@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from srlhpc.errors import counted
-from srlhpc.league.intervals import wilson
 
 _MOST_SHOWN = 4
 _LEAST_SHOWN = 0.005
@@ -57,6 +56,9 @@ def _result(evaluation: Mapping[str, Any]) -> str:
 
 def _rate_of(row: Mapping[str, Any]) -> str:
     """`62 % (55 to 68)`."""
+    # Commands are found without numpy.
+    from srlhpc.league.intervals import wilson
+
     if not row["games"]:
         return "–"
     rate = 0.5 + (row["wins"] - row["losses"]) / (2 * row["games"])
