@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from srlhpc.environment import Array
 from srlhpc.errors import UserError, did_you_mean
 
 _NO_PLAYER = "you need to control either 0 or all players"
@@ -133,18 +132,5 @@ class Match:
         observation: Mapping[str, Any] = self._package.observation_rotation.flip_observation(self.now, self._config)
         return observation
 
-    def save_state(self) -> bytes:
-        state: bytes = self._core.get_state({})
-        return state
-
-    def load_state(self, state: bytes) -> None:
-        self._core.set_state(state)
-
     def close(self) -> None:
         self._core.close()
-
-
-def active_players(seen: Mapping[str, Any]) -> Array:
-    """Which of its team each controlled player of the team called left is, `[P]`; -1: none."""
-    players: Array = seen["left_agent_controlled_player"]
-    return players

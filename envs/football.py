@@ -21,7 +21,6 @@ from srlhpc.environment import (
     Episode,
     EpisodeTracker,
     Kind,
-    SavedState,
     Spaces,
     Step,
     empty_kind_step,
@@ -194,9 +193,6 @@ class Football(Environment):
     @property
     def render_fps(self) -> float | None:
         return FRAMES_PER_SECOND
-
-    def save_state(self) -> SavedState | None:
-        return None
 
     def close(self) -> None:
         matches, self._matches = self._matches, []

@@ -6,6 +6,7 @@ Letters: n episodes.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import torch
 
 from srlhpc.arena.contestants import Contestant
 from srlhpc.arena.sides import Side, are_alike
+from srlhpc.data.matches import mean_return
 from srlhpc.environment import Environment, Episode
 from srlhpc.errors import UserError
 from srlhpc.league.payoffs import FloatArray, PayoffTable
@@ -158,13 +160,13 @@ def _players(contestant: Contestant, side: Side, num_environments: int, *, draws
 
 def _return(episode: Episode, side: Side) -> float:
     """Mean over the agents of a side that were in the game."""
-    returns = [episode.returns[agent] for agent in side.agents if agent in episode.returns]
-    if not returns:
+    found = mean_return(episode.returns, side.agents)
+    if math.isnan(found):
         raise UserError(
             f"side {side.name}: none of its agents ({', '.join(side.agents)}) was in the game in an episode, so nobody "
             "won it; the arena needs both sides in every episode"
         )
-    return sum(returns) / len(returns)
+    return found
 
 
 def _both_sides(there: Sequence[FloatArray], back: Sequence[FloatArray]) -> FloatArray:

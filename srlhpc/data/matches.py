@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from srlhpc.data.layout import Field, Layout
 
@@ -24,6 +25,11 @@ def mean_return(returns: Mapping[str, float], agents: Sequence[str]) -> float:
     """Mean return of a side's agents that were in the game; NaN where none was."""
     found = [returns[agent] for agent in agents if agent in returns]
     return sum(found) / len(found) if found else float("nan")
+
+
+def scored(row: Mapping[str, Any]) -> float:
+    """What a player scored in all games of a pairing of an evaluator, a draw half."""
+    return 0.5 * float(row["games"] + row["wins"] - row["losses"])
 
 
 def request_layout(lot: int, sides: int) -> Layout:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from srlhpc.doctor.findings import Finding, fault
-from srlhpc.specs.environment_process import EnvironmentProcess, started
+from srlhpc.specs.environment_process import started
 from srlhpc.specs.load import load_job
 from srlhpc.specs.named_modules import EnvironmentSettings
 from srlhpc.specs.probe import TIMEOUT_SECONDS, check_packages
@@ -47,16 +47,7 @@ def _looked_at(
             if news:
                 told, heard_at = told + len(news), time.monotonic()
             elif not is_running or time.monotonic() - heard_at > patience_seconds:
-                yield _broken(process, patience_seconds)
+                ending = process.ending(f"nothing came of it within {patience_seconds:g} s", "it ended its process")
+                yield fault("process", ending, "correct it there")
                 return
             time.sleep(0.01)
-
-
-def _broken(process: EnvironmentProcess, patience_seconds: float) -> Finding:
-    """What is told of a process that hangs, or ended before it had told all."""
-    if process.is_running:
-        process.abort()
-        how = f"nothing came of it within {patience_seconds:g} s"
-    else:
-        how = f"it ended its process ({process.code_text})"
-    return fault("process", how + process.last_words, "correct it there")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from srlhpc.data.matches import scored
 from srlhpc.errors import UserError
 from srlhpc.league.payoffs import FloatArray, PayoffTable
 from srlhpc.league.ratings import bradley_terry
@@ -62,9 +63,8 @@ def _evaluated(paths: RunPaths) -> Games | None:
     scores, counts = (np.zeros((len(players), len(players))) for _ in range(2))
     for row in rows:
         one, other = players.index(row["player"]), players.index(row["opponent"])
-        scored = 0.5 * (row["games"] + row["wins"] - row["losses"])
-        scores[one, other] += scored
-        scores[other, one] += row["games"] - scored
+        scores[one, other] += scored(row)
+        scores[other, one] += row["games"] - scored(row)
         counts[one, other] += row["games"]
         counts[other, one] += row["games"]
     return Games(players, scores, counts)

@@ -23,6 +23,7 @@ from srlhpc.roles.acting.matchups import Matchups, Met, PlayedSide
 from srlhpc.roles.acting.player import Player
 from srlhpc.runs.paths import RunPaths
 from srlhpc.runs.versions import version_files
+from srlhpc.specs.experiment import ExperimentSpec
 
 
 def build_matchups(context: RankContext, autocast: torch.dtype | None) -> Matchups | None:
@@ -41,7 +42,7 @@ def build_matchups(context: RankContext, autocast: torch.dtype | None) -> Matchu
         trained=plan.trained_policies,
         network=partial(_network, context),
         load=partial(_load, paths),
-        player=partial(_player, context, seats, autocast),
+        player=lambda made, policy, side: evaluating_player(plan.spec, made, policy, seats[side], autocast),
     )
 
 
@@ -71,10 +72,10 @@ def _load(paths: RunPaths, network: Policy, policy: str, updates: int) -> bool:
     return True
 
 
-def _player(
-    context: RankContext, seats: tuple[Seat, ...], autocast: torch.dtype | None, network: Policy, policy: str, side: int
+def evaluating_player(
+    spec: ExperimentSpec, network: Policy, policy: str, seat: Seat, autocast: torch.dtype | None
 ) -> Player:
-    spec, seat = context.plan.spec, seats[side]
+    """A network of a policy that plays a seat in all environments of an evaluator."""
     exploration = spec.policies[policy].algorithm.explore_in_evaluation()
     return Player(
         network,

@@ -32,7 +32,7 @@ from srlhpc.ranks.actors import episode_summary
 from srlhpc.ranks.context import RankContext
 from srlhpc.ranks.devices import autocast_dtype, device_of
 from srlhpc.ranks.global_generators import OwnGenerators
-from srlhpc.ranks.matchups import build_matchups, load_version, version_parameters
+from srlhpc.ranks.matchups import build_matchups, evaluating_player, load_version, version_parameters
 from srlhpc.ranks.policies import build_expert, build_policy
 from srlhpc.roles.acting.evaluator import Evaluator
 from srlhpc.roles.acting.player import Player
@@ -151,16 +151,11 @@ class Serving:
             seed=seed_of(spec.seed, "evaluation", role.index),
         )
         players: dict[str, Player] = {}
-        num_environments = spec.evaluators.environments
         autocast = autocast_dtype(self._context, torch.device("cpu"))
         subscriptions: dict[str, ParameterSubscription] = {}
         for seat in plan.whole_seats:
             policy = build_policy(plan, seat.policy, self._context.paths)
-            exploration = spec.policies[seat.policy].algorithm.explore_in_evaluation()
-            draws = spec.evaluators.draw_actions
-            players[seat.policy] = Player(
-                policy, seat.kind, seat.agents, num_environments, autocast, exploration, draws=draws
-            )
+            players[seat.policy] = evaluating_player(spec, policy, seat.policy, seat, autocast)
             subscription = self._subscription(seat.policy, role, vector_size(policy))
             if subscription is not None:
                 subscriptions[seat.policy] = subscription

@@ -57,12 +57,13 @@ def _result(evaluation: Mapping[str, Any]) -> str:
 def _rate_of(row: Mapping[str, Any]) -> str:
     """`62 % (55 to 68)`."""
     # Commands are found without numpy.
+    from srlhpc.data.matches import scored
     from srlhpc.league.intervals import wilson
 
     if not row["games"]:
         return "–"
-    rate = 0.5 + (row["wins"] - row["losses"]) / (2 * row["games"])
-    low, high = wilson(rate * row["games"], row["games"])
+    rate = scored(row) / row["games"]
+    low, high = wilson(scored(row), row["games"])
     return f"{_percent(rate)} ({100 * float(low):.0f} to {100 * float(high):.0f})"
 
 

@@ -50,8 +50,19 @@ class EnvironmentProcess:
         whole, _, _ = _all_of(self._answers).rpartition(b"\n")
         return [json.loads(line) for line in whole.splitlines()]
 
-    def abort(self) -> None:
-        """Ends a process that hangs, so that `last_words` tell where."""
+    def ending(self, hangs: str, ends: str) -> str:
+        """What there is to say of a process that has not told all: it is still at it, and is ended now, or dead.
+
+        Args:
+            hangs: begins the words where it is still at it.
+            ends: where it has ended.
+        """
+        if not self.is_running:
+            return f"{ends} ({self.code_text}){self._last_words}"
+        self._abort()
+        return hangs + self._last_words
+
+    def _abort(self) -> None:
         # At this signal faulthandler writes where the process is.
         self._process.send_signal(signal.SIGABRT)
         limit = time.monotonic() + _EXIT_SECONDS
@@ -59,7 +70,7 @@ class EnvironmentProcess:
             time.sleep(0.01)
 
     @property
-    def last_words(self) -> str:
+    def _last_words(self) -> str:
         """The line of the user's code that a crash was in, if it is known, and the last that the process wrote.
 
         `, in carts.py:12; the last that it wrote: no licence`

@@ -85,7 +85,9 @@ def _ask_subprocess(settings: EnvironmentSettings, timeout_seconds: float) -> di
         if "error" in answer:
             raise UserError(f"environment '{name}' cannot be built: {answer['error']}")
         if "spaces" not in answer:
-            raise UserError(f"environment '{name}' {_how_it_ended(asked, timeout_seconds)}")
+            hangs = f"was not built within {timeout_seconds:g} s"
+            ending = asked.ending(hangs, "cannot be built: it ended its process")
+            raise UserError(f"environment '{name}' {ending}")
         _wait(asked, 2, CLOSE_SECONDS, name)
         if len(asked.answers()) > 1:
             _wait(asked, 3, _EXIT_SECONDS, name)
@@ -103,16 +105,6 @@ def _wait(asked: EnvironmentProcess, lines: int, seconds: float, name: str) -> N
             is_told = True
             log.info("environment '%s' is being built to learn its spaces (at most %g s)", name, seconds)
         time.sleep(0.01)
-
-
-def _how_it_ended(asked: EnvironmentProcess, timeout_seconds: float) -> str:
-    """What there is to say of a process that did not answer: it is still at it, or dead."""
-    if asked.is_running:
-        asked.abort()
-        what = f"was not built within {timeout_seconds:g} s"
-    else:
-        what = f"cannot be built: it ended its process ({asked.code_text})"
-    return what + asked.last_words
 
 
 def _warn_of_closing(name: str, asked: EnvironmentProcess) -> None:

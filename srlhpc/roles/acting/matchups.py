@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from srlhpc.data.matches import mean_return
+from srlhpc.data.matches import mean_return, scored
 from srlhpc.environment import Episode
 from srlhpc.policies.policy import Policy
 from srlhpc.roles.acting.player import Player
@@ -220,7 +220,7 @@ class Matchups:
         found = [rows[pairing] for pairing in rows if pairing in counted]
         if len(found) < len(counted) or any(row["unfinished"] for row in found):
             return None
-        scores = [0.5 + (row["wins"] - row["losses"]) / (2 * row["games"]) for row in found if row["games"]]
+        scores = [scored(row) / row["games"] for row in found if row["games"]]
         return float(np.mean(scores)) if scores else None
 
     def save_state(self) -> dict[str, Any]:
