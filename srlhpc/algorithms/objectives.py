@@ -1,4 +1,4 @@
-"""Gradient steps of rules with several losses that learn at once, such as an actor's and its critics'.
+"""The gradient step of a rule: of one loss, or of several that learn at once, such as an actor's and its critics'.
 
 All gradients are those at the parameters before the update. So one collective call adds up everything, and nothing has
 moved yet when a number turns out not to be finite.
@@ -17,21 +17,36 @@ from srlhpc.algorithms.device_numbers import to_host_list
 from srlhpc.algorithms.flat_adam import FlatAdam
 from srlhpc.specs.schedule import Schedule, value_at
 
+LEAST_WEIGHT = 1e-6
+"""Stands for a weight of 0, where no record is valid."""
+
 
 class Objective:
     """A loss, what it trains and how.
 
     Args:
-        name: its sums have an entry `NAME_loss`, and its metrics begin with the name.
+        name: its sums have an entry `NAME_loss`, and its metrics begin with the name; None: they are `loss` and so on.
         module: what is trained, and all of it.
         learning_rate: Adam's step size.
         adam_epsilon: Adam's epsilon.
+        weight_decay: as in `FlatAdam`.
     """
 
-    def __init__(self, name: str, module: nn.Module, learning_rate: Schedule, adam_epsilon: float) -> None:
-        self.name, self.learning_rate = name, learning_rate
-        self.optimizer = FlatAdam(module, epsilon=adam_epsilon)
+    def __init__(
+        self,
+        name: str | None,
+        module: nn.Module,
+        learning_rate: Schedule,
+        adam_epsilon: float,
+        weight_decay: float = 0.0,
+    ) -> None:
+        self._prefix, self.learning_rate = "" if name is None else f"{name}_", learning_rate
+        self.optimizer = FlatAdam(module, epsilon=adam_epsilon, weight_decay=weight_decay)
         self._parameters = list(module.parameters())
+
+    def named(self, metric: str) -> str:
+        """What a metric of this objective is called."""
+        return self._prefix + metric
 
     def differentiate(self, loss: Tensor) -> None:
         """Leaves the gradients of a loss, the sum over this trainer's valid records, in the optimiser.
@@ -44,63 +59,67 @@ class Objective:
 
 
 class Means(NamedTuple):
-    """What is known on the host of one update."""
+    """What is known on the host of one step."""
 
-    metrics: dict[str, float]
-    """Means over the valid records of all trainers, and `NAME_gradient_norm` of each objective."""
-    valid: float
-    """Valid records of all trainers."""
+    sums: dict[str, float]
+    """Over the valid records of all trainers."""
+    weight: float
+    """What these records weigh: their number, unless the rule says otherwise. Without any nothing has moved."""
+    others: dict[str, float]
+    """`NAME_gradient_norm` (of the mean loss, before clipping) and `NAME_learning_rate` of each objective, and what the
+    rule gave."""
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Means over the valid records of all trainers, norms, rates and what the rule gave."""
+        return {name: total / max(self.weight, LEAST_WEIGHT) for name, total in self.sums.items()} | self.others
 
 
-def mean_gradients(
-    reducer: Reducer, objectives: Sequence[Objective], sums: Mapping[str, Tensor], valid: Tensor, **others: Tensor
+def mean_step(
+    objectives: Sequence[Objective],
+    sums: Mapping[str, Tensor],
+    weights: Tensor,
+    *,
+    reducer: Reducer,
+    steps: int,
+    max_gradient_norm: float | None,
+    **others: Tensor,
 ) -> Generator[None, None, Means]:
-    """Adds up gradients and sums over all trainers in one call; gradients are those of mean losses afterwards.
+    """One step of Adam along the gradients of mean losses over the records of all trainers.
 
     Args:
-        reducer: sums over trainers.
         objectives: equal on all trainers; all are differentiated.
-        sums: over this trainer's valid records by the names of their means, float32 `[]`; equal names on all trainers.
-        valid: whether a record counts, bool.
+        sums: over this trainer's valid records by the names of their means, float32 `[]`, each objective's loss among
+            them; equal names on all trainers.
+        weights: what each record counts, bool (whether it is valid) or float32; 0 where it is not valid.
+        reducer: sums over trainers; one collective call, if there are several.
+        steps: trained steps, for schedules.
+        max_gradient_norm: of each objective by itself; gradients above it are scaled down. None: never.
         others: further metrics, float32 `[1]`, equal on all trainers.
 
     Raises:
-        DivergedError: a loss or the norm of a gradient is not finite.
+        DivergedError: a loss or the norm of a gradient is not finite; nothing has moved.
     """
-    totals = torch.stack([*sums.values(), valid.sum(dtype=torch.float32)])
+    totals = torch.stack([*sums.values(), weights.sum(dtype=torch.float32)])
     gradients = [objective.optimizer.gradients for objective in objectives]
     yield from sum_together(reducer, *gradients, totals)
-    count = totals[-1].clamp(min=1.0)
+    # By the records of all trainers: the gradients are those of mean losses.
+    weight = totals[-1].clamp(min=LEAST_WEIGHT)
     for gradient in gradients:
-        gradient /= count
+        gradient /= weight
     norms = torch.stack([gradient.norm() for gradient in gradients])
-    numbers = yield from to_host_list(torch.cat([totals, norms, *others.values()]))
-    found, counted, rest = numbers[: len(sums)], numbers[len(sums)], numbers[len(sums) + 1 :]
-    metrics = {name: number / max(counted, 1.0) for name, number in zip(sums, found, strict=True)}
-    metrics |= dict(zip([*(_norm(objective) for objective in objectives), *others], rest, strict=True))
-    checked = [name for objective in objectives for name in (f"{objective.name}_loss", _norm(objective))]
-    check_finite({name: metrics[name] for name in checked})
-    return Means(metrics, counted)
-
-
-def step(objectives: Sequence[Objective], means: Means, steps: int, max_gradient_norm: float | None) -> None:
-    """Moves what objectives train along its gradients, scaled down where their norm is above the maximum (None: never).
-
-    Args:
-        objectives: those of `mean_gradients`.
-        means: what `mean_gradients` gave.
-        steps: trained steps, for schedules.
-        max_gradient_norm: of each objective by itself.
-    """
-    for objective in objectives:
-        norm = torch.tensor(means.metrics[_norm(objective)])
-        objective.optimizer.step(value_at(objective.learning_rate, steps), norm, max_gradient_norm)
-
-
-def learning_rates(objectives: Sequence[Objective], steps: int) -> dict[str, float]:
-    """The metric `NAME_learning_rate` of each objective."""
-    return {f"{objective.name}_learning_rate": value_at(objective.learning_rate, steps) for objective in objectives}
-
-
-def _norm(objective: Objective) -> str:
-    return f"{objective.name}_gradient_norm"
+    numbers = iter((yield from to_host_list(torch.cat([totals, norms, *others.values()]))))
+    found = {name: next(numbers) for name in sums}
+    weighed = next(numbers)
+    told = {objective.named("gradient_norm"): next(numbers) for objective in objectives}
+    told |= {name: next(numbers) for name in others}
+    rates = [value_at(objective.learning_rate, steps) for objective in objectives]
+    told |= {objective.named("learning_rate"): rate for objective, rate in zip(objectives, rates, strict=True)}
+    means = Means(found, weighed, told)
+    checked = [objective.named(metric) for objective in objectives for metric in ("loss", "gradient_norm")]
+    check_finite({name: means.metrics[name] for name in checked})
+    # Without a valid record nothing is learnt, though moments of before would move on.
+    if means.weight:
+        for objective, rate, norm in zip(objectives, rates, norms, strict=True):
+            objective.optimizer.step(rate, norm, max_gradient_norm)
+    return means

@@ -93,7 +93,6 @@ def test_without_lag_it_is_ppo_with_lambda_one(rule: str, recurrent: dict[str, A
 
 def coefficients(**changes: Any) -> Coefficients:
     standard = Coefficients(
-        learning_rate=0.0,
         gamma=0.9,
         trace_lambda=1.0,
         rho_clip=1.0,
@@ -145,7 +144,7 @@ def test_loss_is_the_sum_of_the_paper() -> None:
                 expected += -log_probs[t, b].item() * advantage + 0.5 * 0.5 * correction**2
                 expected -= 0.01 * entropies[t, b].item()
     assert loss.total.item() == pytest.approx(expected, rel=1e-4)
-    assert loss.sums[-2] == batch.valid.sum()
+    assert loss.valid == batch.valid.sum()
 
 
 def test_appo_clips_beside_the_old_policy_and_caps_what_it_believes_less() -> None:
@@ -156,12 +155,12 @@ def test_appo_clips_beside_the_old_policy_and_caps_what_it_believes_less() -> No
     # mu = .9 and old = pi = .3: r is min(mu / old, 2) * pi / mu = .6667, outside 1 +- .2.
     batch = changed(batch, log_probs=log_probs + math.log(3.0))
     capped = vtrace_loss(policy, batch, coefficients(clip_ratio=0.2), old_log_probs=log_probs)
-    assert capped.sums[5] == batch.valid.sum()
+    assert capped.sums["clip_fraction"] == batch.valid.sum()
     within = vtrace_loss(policy, batch, coefficients(clip_ratio=0.4), old_log_probs=log_probs)
-    assert within.sums[5] == 0
+    assert within.sums["clip_fraction"] == 0
     # A cap that does not bite leaves the ratio to the old policy, here 1.
     near = changed(batch, log_probs=log_probs + math.log(1.9))
-    assert vtrace_loss(policy, near, coefficients(clip_ratio=1e-3), old_log_probs=log_probs).sums[5] == 0
+    assert vtrace_loss(policy, near, coefficients(clip_ratio=1e-3), old_log_probs=log_probs).sums["clip_fraction"] == 0
 
 
 def test_weights_by_lag_are_a_weighted_mean() -> None:
@@ -175,9 +174,9 @@ def test_weights_by_lag_are_a_weighted_mean() -> None:
         part = columns(batch, (ages == age).nonzero().flatten().tolist())
         loss = vtrace_loss(policy, part, coefficients())
         expected += loss.total.item() / (1 + age)
-        weights += loss.sums[-2].item() / (1 + age)
+        weights += loss.valid.item() / (1 + age)
     assert found.total.item() == pytest.approx(expected, rel=1e-4)
-    assert found.sums[-2:].tolist() == pytest.approx([batch.valid.sum().item(), weights])
+    assert [found.valid.item(), found.weight.item()] == pytest.approx([batch.valid.sum().item(), weights])
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -12,19 +12,15 @@ from collections.abc import Callable, Generator, Mapping
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update, check_finite, sum_together
-from srlhpc.algorithms.device_numbers import to_host_list
-from srlhpc.algorithms.flat_adam import FlatAdam
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
 from srlhpc.algorithms.imitation.settings import ImitationSettings
 from srlhpc.algorithms.normalizers import take_in
+from srlhpc.algorithms.objectives import Objective, mean_step
 from srlhpc.environment import Continuous
 from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.policies.policy import State
 from srlhpc.rl.distributions import Distribution
 from srlhpc.specs.schedule import value_at
-
-_SUMS = ("loss", "label_log_prob", "entropy")
-"""Metrics that are means over the valid trained records of all trainers; how far labels are follows."""
 
 
 class Imitation(Algorithm):
@@ -47,36 +43,29 @@ class Imitation(Algorithm):
         context: Context,
     ) -> None:
         self._settings, self._policy, self._labels, self._context = settings, policy, labels, context
-        self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
+        self._objective = Objective(None, policy, settings.learning_rate, settings.adam_epsilon, settings.weight_decay)
         self._miss = "label_distance" if isinstance(policy.kind.actions, Continuous) else "label_disagreement"
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
-        settings, optimizer = self._settings, self._optimizer
         yield from self._take_in(batch)
-        gradients = optimizer.gradients
-        gradients.zero_()
         total, sums = self._loss(batch)
-        torch.autograd.backward(total)
+        self._objective.differentiate(total)
         yield
-        yield from sum_together(self._context.reducer, gradients, sums)
-        # By the valid records of all trainers: the gradient is that of the mean loss.
-        count = sums[-1].clamp(min=1.0)
-        gradients.div_(count)
-        norm = gradients.norm()
-        *means, valid, gradient_norm = yield from to_host_list(torch.cat([sums[:-1] / count, sums[-1:], norm[None]]))
-        metrics = dict(zip((*_SUMS, self._miss), means, strict=True)) | {"gradient_norm": gradient_norm}
-        check_finite({name: metrics[name] for name in ("loss", "gradient_norm")})
-        learning_rate = value_at(settings.learning_rate, batch.steps)
-        # Without a valid record nothing is learnt, though moments of before would move on.
-        if valid:
-            optimizer.step(learning_rate, norm, settings.max_gradient_norm)
-        return Update(metrics | {"learning_rate": learning_rate})
+        means = yield from mean_step(
+            [self._objective],
+            sums,
+            batch.valid[_trained(batch)],
+            reducer=self._context.reducer,
+            steps=batch.steps,
+            max_gradient_norm=self._settings.max_gradient_norm,
+        )
+        return Update(means.metrics)
 
     def state(self) -> Mapping[str, Tensor]:
-        return self._optimizer.state()
+        return self._objective.optimizer.state()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        self._optimizer.load_state(state)
+        self._objective.optimizer.load_state(state)
 
     def _take_in(self, batch: Batch) -> Generator[None]:
         """Moves the statistics of observations, before they are needed: no earlier probability has to stay."""
@@ -84,8 +73,8 @@ class Imitation(Algorithm):
         observations = {key: array[now] for key, array in batch.observations.items()}
         yield from take_in(self._policy, observations, batch.rewards[now], batch.valid[now], self._context.reducer)
 
-    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The loss summed over valid records, with gradient, and the sums of `_SUMS`, of misses, and of records."""
+    def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss summed over valid records, with gradient, and the sums of what is a mean over them as a metric."""
         now = _trained(batch)
         valid, labels = batch.valid[now], self._labels(batch)[now]
         # An invalid record's label may be anything, and its gradient no number behind any mask.
@@ -98,7 +87,8 @@ class Imitation(Algorithm):
             losses = losses * batch.weights
         with torch.no_grad():
             misses = torch.where(valid, self._misses(distribution, labels), 0.0)
-            sums = torch.stack([losses, log_probs, entropies, misses, valid.float()]).flatten(1).sum(1)
+            told = {"loss": losses, "label_log_prob": log_probs, "entropy": entropies, self._miss: misses}
+            sums = {name: numbers.sum() for name, numbers in told.items()}
         return losses.sum(), sums
 
     def _distribution(self, batch: Batch, now: slice) -> Distribution:

@@ -15,19 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update, check_finite, sum_together
-from srlhpc.algorithms.device_numbers import to_host_list
-from srlhpc.algorithms.flat_adam import FlatAdam
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
 from srlhpc.algorithms.named_tensors import put_back
+from srlhpc.algorithms.objectives import Objective, mean_step
 from srlhpc.algorithms.q_learning.learned import Learned
 from srlhpc.algorithms.q_learning.windows import Pair
 from srlhpc.algorithms.target_network import TargetNetwork
 from srlhpc.environment import FloatArray
 from srlhpc.rl.td import NStep, priorities
-from srlhpc.specs.schedule import Schedule, value_at
-
-_SUMS = ("loss", "q_mean", "q_target_mean", "td_error")
-"""Metrics that are means over the valid trained records of all trainers."""
+from srlhpc.specs.schedule import Schedule
 
 
 class Values(NamedTuple):
@@ -62,8 +58,10 @@ class QSettings(Protocol):
 class _Losses(NamedTuple):
     total: Tensor
     """Sum over valid records, by the weights of their windows, with gradient."""
-    sums: Tensor
-    """float32 `[len(_SUMS) + 1]`: sums over valid records, then their number."""
+    sums: dict[str, Tensor]
+    """Of what is a mean over the valid trained records of all trainers as a metric, float32 `[]`."""
+    valid: Tensor
+    """Whether a record counts, bool `[T, B]`."""
     priorities: Tensor
     """float32 `[B]`."""
 
@@ -91,38 +89,28 @@ class QLearning(Algorithm):
     ) -> None:
         self._settings, self._context = settings, context
         self._values, self._learned = values, learned
-        self._optimizer = FlatAdam(online, epsilon=settings.adam_epsilon)
-        self._target = TargetNetwork(online, self._optimizer)
+        self._objective = Objective(None, online, settings.learning_rate, settings.adam_epsilon)
+        self._target = TargetNetwork(online, self._objective.optimizer)
         own = 0 if beside is None else sum(parameter.numel() for parameter in beside.parameters())
-        flat = self._optimizer.parameters
+        flat = self._objective.optimizer.parameters
         self._beside = flat[len(flat) - own :]
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
-        settings, optimizer = self._settings, self._optimizer
+        settings = self._settings
         losses = self._losses(batch)
-        gradients = optimizer.gradients
-        gradients.zero_()
-        torch.autograd.backward(losses.total)
+        self._objective.differentiate(losses.total)
         yield
-        totals = losses.sums
-        yield from sum_together(self._context.reducer, gradients, totals)
-        # By the valid records of all trainers: the gradient is that of the mean loss.
-        count = totals[-1].clamp(min=1.0)
-        gradients.div_(count)
-        norm = gradients.norm()
-        *numbers, valid = yield from to_host_list(torch.cat([totals[:-1] / count, norm.reshape(1), totals[-1:]]))
-        metrics = dict(zip((*_SUMS, "gradient_norm"), numbers, strict=True))
-        check_finite({name: metrics[name] for name in ("loss", "gradient_norm")})
-        learning_rate = value_at(settings.learning_rate, batch.steps)
-        # Without a valid record nothing is learnt, though moments of before would move on.
-        if valid:
-            optimizer.step(learning_rate, norm, settings.max_gradient_norm)
+        means = yield from mean_step(
+            [self._objective],
+            losses.sums,
+            losses.valid,
+            reducer=self._context.reducer,
+            steps=batch.steps,
+            max_gradient_norm=settings.max_gradient_norm,
+        )
         if (batch.version + 1) % settings.target_every_updates == 0:
             self._target.follow(settings.polyak)
-        return Update(
-            metrics | {"learning_rate": learning_rate, "epsilon": self._epsilon(batch.steps)},
-            feedback=losses.priorities,
-        )
+        return Update(means.metrics | {"epsilon": self._epsilon(batch.steps)}, feedback=losses.priorities)
 
     def _losses(self, batch: Batch) -> _Losses:
         kind = self._learned
@@ -133,13 +121,17 @@ class QLearning(Algorithm):
         total = torch.where(valid, weighted, 0.0).sum()
         with torch.no_grad():
             sizes = kind.sizes(pair.taken, targets, losses)
-            told = (weighted, kind.means(pair.taken), kind.target_means(targets), sizes, torch.ones_like(sizes))
-            counted = torch.where(valid, torch.stack(told), 0.0)
-            errors = counted[_SUMS.index("td_error")]
-            found = priorities(errors, valid, max_share=self._settings.priority_max_share)
+            told = {
+                "loss": weighted,
+                "q_mean": kind.means(pair.taken),
+                "q_target_mean": kind.target_means(targets),
+                "td_error": sizes,
+            }
+            counted = {name: torch.where(valid, numbers, 0.0) for name, numbers in told.items()}
+            found = priorities(counted["td_error"], valid, max_share=self._settings.priority_max_share)
             # A reward of 1e38 makes an error that float32 lacks, but it is a priority as any other.
             found = found.clamp(max=torch.finfo(found.dtype).max)
-            return _Losses(total, counted.flatten(1).sum(1), found)
+            return _Losses(total, {name: numbers.sum() for name, numbers in counted.items()}, valid, found)
 
     def _epsilon(self, steps: int) -> float:
         """Mean over all columns."""
@@ -148,7 +140,7 @@ class QLearning(Algorithm):
 
     def state(self) -> Mapping[str, Tensor]:
         beside = {"beside": self._beside} if len(self._beside) else {}
-        return {**self._optimizer.state(), "target": self._target.parameters, **beside}
+        return {**self._objective.optimizer.state(), "target": self._target.parameters, **beside}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         put_back(self.state(), state, "state of the rule")

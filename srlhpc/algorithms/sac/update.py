@@ -12,7 +12,7 @@ from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
 from srlhpc.algorithms.named_tensors import joined, put_back
-from srlhpc.algorithms.objectives import Objective, learning_rates, mean_gradients, step
+from srlhpc.algorithms.objectives import Objective, mean_step
 from srlhpc.algorithms.sac.loss import actor_loss, soft_values
 from srlhpc.algorithms.sac.settings import Settings
 from srlhpc.algorithms.sac.temperature import Temperature
@@ -45,15 +45,20 @@ class Sac(Algorithm):
         yield
         sums = critic.sums | self._find_actor_gradients(rows, now)
         objectives = (self._critics.objective, self._acting)
-        means = yield from mean_gradients(
-            self._context.reducer, objectives, sums, rows.valid, temperature=temperature.value
+        means = yield from mean_step(
+            objectives,
+            sums,
+            rows.valid,
+            reducer=self._context.reducer,
+            steps=batch.steps,
+            max_gradient_norm=settings.max_gradient_norm,
+            temperature=temperature.value,
         )
-        if means.valid:
-            step(objectives, means, batch.steps, settings.max_gradient_norm)
-            found = means.metrics
-            temperature.step(found["temperature"], -found["entropy"], self._temperature_rate(batch.steps))
+        metrics = means.metrics
+        if means.weight:
+            temperature.step(metrics["temperature"], -metrics["entropy"], self._temperature_rate(batch.steps))
             self._critics.target.follow(settings.polyak)
-        return Update(means.metrics | learning_rates(objectives, batch.steps), critic.feedback)
+        return Update(metrics, critic.feedback)
 
     def state(self) -> Mapping[str, Tensor]:
         own = {"actor": self._acting.optimizer.state(), "temperature": self._temperature.state()}

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, Update
 from srlhpc.algorithms.named_tensors import joined, put_back
-from srlhpc.algorithms.objectives import Objective, learning_rates, mean_gradients, step
+from srlhpc.algorithms.objectives import Objective, mean_step
 from srlhpc.algorithms.target_network import TargetNetwork
 from srlhpc.algorithms.td3.loss import actor_loss
 from srlhpc.algorithms.td3.settings import Settings
@@ -47,15 +47,21 @@ class Td3(Algorithm):
         if moves_actor:
             sums = sums | self._find_actor_gradients(rows)
             objectives.append(self._acting)
-        means = yield from mean_gradients(self._context.reducer, objectives, sums, rows.valid)
-        if means.valid:
-            step(objectives, means, batch.steps, settings.max_gradient_norm)
+        means = yield from mean_step(
+            objectives,
+            sums,
+            rows.valid,
+            reducer=self._context.reducer,
+            steps=batch.steps,
+            max_gradient_norm=settings.max_gradient_norm,
+        )
+        if means.weight:
             if moves_actor or settings.critic_targets_every_update:
                 self._critics.target.follow(settings.polyak)
             if moves_actor:
                 self._actor_target.follow(settings.polyak)
         # What acts stays as it is while the critics learn alone.
-        return Update(means.metrics | learning_rates(objectives, batch.steps), critic.feedback, publishes=moves_actor)
+        return Update(means.metrics, critic.feedback, publishes=moves_actor)
 
     def state(self) -> Mapping[str, Tensor]:
         own = {

@@ -32,7 +32,6 @@ _ROUNDING = 1e-4
 class Coefficients(NamedTuple):
     """Numbers of one update, schedules resolved."""
 
-    learning_rate: float
     gamma: float
     trace_lambda: float
     rho_clip: float
@@ -49,9 +48,14 @@ class Loss(NamedTuple):
 
     total: Tensor
     """Scalar with gradient: policy loss + value coefficient * value loss - entropy coefficient * entropy."""
-    sums: Tensor
-    """float32 `[len(SUMS) + 2]` without gradient, in the order of `SUMS`, then the number of valid records and the sum
-    of what they weigh."""
+    sums: dict[str, Tensor]
+    """float32 `[]` without gradient, by the names of metrics: those of `WEIGHED` are means by what records weigh, the
+    others over valid records. `clip_fraction`: ratios that are cut, by `rho_clip` or, with it, by `clip_ratio`;
+    `rho_mean`: mean of min(rho_clip, ratio)."""
+    valid: Tensor
+    """Number of valid records, float32 `[]`."""
+    weight: Tensor
+    """Sum of what they weigh, float32 `[]`."""
     max_deviation: Tensor
     """Largest |pi / mu - 1|."""
     targets: Tensor
@@ -59,10 +63,7 @@ class Loss(NamedTuple):
 
 
 WEIGHED = ("loss", "policy_loss", "value_loss", "entropy")
-"""Names of the first of `Loss.sums`, once divided by the weight of all trainers' records."""
-SUMS = (*WEIGHED, "approx_kl", "clip_fraction", "rho_mean", "value_mean")
-"""Names of `Loss.sums`, those behind `WEIGHED` once divided by the number of valid records. `clip_fraction`: ratios
-that are cut, by `rho_clip` or, with it, by `clip_ratio`; `rho_mean`: mean of min(rho_clip, ratio)."""
+"""Names of `Loss.sums` that are divided by the weight of all trainers' records, not by their number."""
 
 
 def warmed_up(policy: ActorCriticPolicy, batch: Batch) -> Batch:
@@ -145,5 +146,8 @@ def vtrace_loss(
         kl = ratios - 1 - shown
         counted = (kl, ratios.clamp(max=coefficients.rho_clip), known[:-1], torch.ones_like(ratios), weights)
         kl, rho, values, count, weight = torch.where(valid, torch.stack(counted), 0.0).flatten(1).sum(1)
-        sums = torch.stack([total, policy_loss, value, entropy, kl, clipped.float(), rho, values, count, weight])
-        return Loss(total, sums, (ratios - 1).abs().max(), estimated.targets)
+        weighed = {
+            name: number.detach() for name, number in zip(WEIGHED, (total, policy_loss, value, entropy), strict=True)
+        }
+        others = {"approx_kl": kl, "clip_fraction": clipped.float(), "rho_mean": rho, "value_mean": values}
+        return Loss(total, weighed | others, count, weight, (ratios - 1).abs().max(), estimated.targets)

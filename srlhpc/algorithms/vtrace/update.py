@@ -8,20 +8,19 @@ before the targets; per step the gradients with what its metrics are made of; af
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update, check_finite, sum_together
-from srlhpc.algorithms.device_numbers import to_host_list
-from srlhpc.algorithms.flat_adam import FlatAdam
+from srlhpc.algorithms.algorithm import Algorithm, Batch, Context, DivergedError, Update
+from srlhpc.algorithms.objectives import LEAST_WEIGHT, Means, Objective, mean_step
 from srlhpc.algorithms.target_network import TargetNetwork
 from srlhpc.algorithms.undoing import undone_if_diverged
 from srlhpc.algorithms.vtrace.loss import (
     OF_FRAGMENTS,
-    SUMS,
     WEIGHED,
     Coefficients,
     Loss,
@@ -34,8 +33,8 @@ from srlhpc.policies.contracts import ActorCriticPolicy
 from srlhpc.specs.schedule import value_at
 
 _OLD = "old_policy"
-_LEAST = 1e-6
-"""Stands for a weight of 0, where no record is valid."""
+_VALID = "valid"
+_DEVIATION = "ratio_max_deviation_first"
 
 
 class VTraceRule(Algorithm):
@@ -45,7 +44,8 @@ class VTraceRule(Algorithm):
         self._settings = settings
         self._policy = policy
         self._context = context
-        self._optimizer = FlatAdam(policy, epsilon=settings.adam_epsilon, weight_decay=settings.weight_decay)
+        self._objective = Objective(None, policy, settings.learning_rate, settings.adam_epsilon, settings.weight_decay)
+        self._optimizer = self._objective.optimizer
         self._old = None if settings.clip_ratio is None else TargetNetwork(policy, self._optimizer)
 
     def update(self, batch: Batch) -> Generator[None, None, Update]:
@@ -76,28 +76,20 @@ class VTraceRule(Algorithm):
         parts = list(self._parts(batch))
         if batch.is_first_use:
             yield from self._update_returns(parts, coefficients)
-        steps: list[Tensor] = []
+        steps: list[Means] = []
         seen: list[Tensor] = []
         for part in parts:
             ready, old = self._ready(part)
             with self._context.arithmetic():
                 loss = vtrace_loss(self._policy, ready, coefficients, old)
-            steps.append((yield from self._step(loss, coefficients)))
+            steps.append((yield from self._step(loss, batch.steps)))
             seen.append(self._policy.normalizer_sums(_trained(ready), loss.targets, ready.valid))
             yield
         if batch.is_first_use and len(seen[0]):
             sums = torch.stack(seen).sum(0)
             yield from self._context.reducer.sum(sums)
             self._policy.update_normalizers(sums)
-        *sums_of_all, valid, weight, _, norm, deviation = yield from to_host_list(
-            torch.cat([torch.stack(steps).sum(0), steps[0][-2:-1]])
-        )
-        shares = {name: weight if name in WEIGHED else valid for name in SUMS}
-        return {name: total / max(shares[name], _LEAST) for name, total in zip(SUMS, sums_of_all, strict=True)} | {
-            "ratio_max_deviation_first": deviation,
-            "gradient_norm": norm / len(steps),
-            "learning_rate": coefficients.learning_rate,
-        }
+        return _metrics(steps, self._context.reducer.trainers)
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
         """The batch, or equal shares of its columns in an order from the trainer's seed and the version alone."""
@@ -142,33 +134,22 @@ class VTraceRule(Algorithm):
         yield from self._context.reducer.sum(total)
         self._policy.update_returns(total)
 
-    def _step(self, loss: Loss, coefficients: Coefficients) -> Generator[None, None, Tensor]:
-        """One gradient step; returns `Loss.sums` over all trainers, the mean of their deviations, and the norm.
-
-        Raises:
-            DivergedError: the loss or the norm is not finite; the step is not made.
-        """
-        gradients = self._optimizer.gradients
-        gradients.zero_()
-        torch.autograd.backward(loss.total)
-        numbers = torch.cat([loss.sums, loss.max_deviation.reshape(1)])
-        yield from sum_together(self._context.reducer, gradients, numbers)
-        numbers[-1] /= self._context.reducer.trainers
-        # By what the valid records of all trainers weigh: the gradient is that of the mean loss.
-        gradients.div_(numbers[len(SUMS) + 1].clamp(min=_LEAST))
-        norm = gradients.norm()
-        checks = torch.stack([numbers[0], norm, numbers[len(SUMS) + 1]])
-        mean_loss, gradient_norm, weight = yield from to_host_list(checks)
-        check_finite({"loss": mean_loss, "gradient_norm": gradient_norm})
-        # Without a valid record nothing is learnt, though moments of before would move on.
-        if weight:
-            self._optimizer.step(coefficients.learning_rate, norm, self._settings.max_gradient_norm)
-        return torch.cat([numbers, norm.reshape(1)])
+    def _step(self, loss: Loss, steps: int) -> Generator[None, None, Means]:
+        self._objective.differentiate(loss.total)
+        return (
+            yield from mean_step(
+                [self._objective],
+                loss.sums | {_VALID: loss.valid, _DEVIATION: loss.max_deviation},
+                loss.weight,
+                reducer=self._context.reducer,
+                steps=steps,
+                max_gradient_norm=self._settings.max_gradient_norm,
+            )
+        )
 
     def _coefficients(self, steps: int) -> Coefficients:
         settings = self._settings
         return Coefficients(
-            learning_rate=value_at(settings.learning_rate, steps),
             gamma=settings.gamma,
             trace_lambda=settings.trace_lambda,
             rho_clip=settings.rho_clip,
@@ -184,3 +165,14 @@ class VTraceRule(Algorithm):
 def _trained(batch: Batch) -> dict[str, Tensor]:
     """Observations of the records alone, without the bootstrap."""
     return {key: array[:-1] for key, array in batch.observations.items()}
+
+
+def _metrics(steps: list[Means], trainers: int) -> dict[str, float]:
+    """Those of an update: means over the records of all its steps, but the deviation is that of the first step."""
+    sums = {name: math.fsum(step.sums[name] for step in steps) for name in steps[0].sums}
+    weight, valid = math.fsum(step.weight for step in steps), sums.pop(_VALID)
+    deviation = steps[0].sums[_DEVIATION] / trainers
+    del sums[_DEVIATION]
+    means = {name: total / (max(weight if name in WEIGHED else valid, LEAST_WEIGHT)) for name, total in sums.items()}
+    norm = math.fsum(step.others["gradient_norm"] for step in steps) / len(steps)
+    return means | steps[0].others | {"gradient_norm": norm, _DEVIATION: deviation}
