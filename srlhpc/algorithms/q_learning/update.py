@@ -59,7 +59,7 @@ class _Losses(NamedTuple):
     total: Tensor
     """Sum over valid records, by the weights of their windows, with gradient."""
     sums: dict[str, Tensor]
-    """Of what is a mean over the valid trained records of all trainers as a metric, float32 `[]`."""
+    """Sums over the valid records of what metrics are means of, float32 `[]`."""
     valid: Tensor
     """Whether a record counts, bool `[T, B]`."""
     priorities: Tensor

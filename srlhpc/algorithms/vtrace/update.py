@@ -168,7 +168,7 @@ def _trained(batch: Batch) -> dict[str, Tensor]:
 
 
 def _metrics(steps: list[Means], trainers: int) -> dict[str, float]:
-    """Those of an update: means over the records of all its steps, but the deviation is that of the first step."""
+    """Metrics of an update: means over the records of all its steps, but the deviation is that of the first step."""
     sums = {name: math.fsum(step.sums[name] for step in steps) for name in steps[0].sums}
     weight, valid = math.fsum(step.weight for step in steps), sums.pop(_VALID)
     deviation = steps[0].sums[_DEVIATION] / trainers
