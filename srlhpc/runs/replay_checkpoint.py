@@ -14,7 +14,7 @@ from srlhpc.data.segments import require_length, verify
 from srlhpc.errors import UserError, counted
 from srlhpc.plan.layouts import block_layout
 from srlhpc.plan.plan import Plan, RolePlan
-from srlhpc.plan.replay_sizes import is_in_checkpoints, replay_spec
+from srlhpc.plan.replay_sizes import is_in_checkpoints, replay_spec, shard_blocks
 
 Part = Mapping[str, Any]
 
@@ -145,8 +145,11 @@ def replay_resumes(tree: Mapping[str, Any], plan: Plan, folder: Path) -> Iterato
         leaves_some = reason is not None and bool(shards) and _missing(shards, folder) is None
         if reason is None:
             stores = [part["store"] for part in shards]
-            blocks = sum(min(int(store["inserted_blocks"]), len(store["generations"])) for store in stores)
-            said = f"goes on with {counted(blocks, 'block')}"
+            kept = sum(min(int(store["inserted_blocks"]), len(store["generations"])) for store in stores)
+            room = shard_blocks(plan, policy) * len(plan.replays(policy))
+            said = f"goes on with {counted(min(kept, room), 'block')}"
+            if room < kept:
+                said += f", the newest of {kept:,} in the checkpoint"
         else:
             said = f"starts empty: {reason}; training goes on when {counted(start, 'step')} came in"
         if leaves_some:

@@ -12,6 +12,7 @@ from srlhpc.data.segment_folder import segments_of
 from srlhpc.data.segments import Run, append, begin_segment, segments_to_tree
 from srlhpc.errors import UserError
 from srlhpc.plan.plan import Plan
+from srlhpc.plan.replay_sizes import shard_blocks
 from srlhpc.runs.replay_checkpoint import (
     check_files,
     copy_files,
@@ -52,6 +53,17 @@ def test_replay_goes_on_where_groups_and_layout_are_the_same(tmp_path: Path) -> 
         assert why(tree, plan, tmp_path / "replay") is None
     (resumed,) = replay_resumes(tree, replayed(), tmp_path / "replay")
     assert (resumed.text, resumed.is_empty) == ("replay of policy default goes on with 2 blocks", False)
+
+
+def test_smaller_replay_goes_on_with_the_newest_blocks_that_it_has_room_for(tmp_path: Path) -> None:
+    tree = saved(replayed(replay={"ranks": 2}), tmp_path / "replay")
+    for part in tree["replay"].values():
+        part["store"] |= {"inserted_blocks": 400, "generations": np.zeros(400, np.int64)}
+    smaller = replayed(replay={"capacity": 500, "start_steps": 100, "samples_per_insert": 1.0})
+    (resumed,) = replay_resumes(tree, smaller, tmp_path / "replay")
+    room = shard_blocks(smaller, "default")
+    assert room < 800
+    assert f"goes on with {room} blocks, the newest of 800 in the checkpoint" in resumed.text
 
 
 @pytest.mark.parametrize(
