@@ -26,7 +26,7 @@ class Objective:
 
     Args:
         name: its sums have an entry `NAME_loss`, and its metrics begin with the name; None: they are `loss` and so on.
-        module: what is trained, and all of it.
+        module: what is trained; parameters that take no gradient stay as they are.
         learning_rate: Adam's step size.
         adam_epsilon: Adam's epsilon.
         weight_decay: as in `FlatAdam`.
@@ -42,7 +42,7 @@ class Objective:
     ) -> None:
         self._prefix, self.learning_rate = "" if name is None else f"{name}_", learning_rate
         self.optimizer = FlatAdam(module, epsilon=adam_epsilon, weight_decay=weight_decay)
-        self._parameters = list(module.parameters())
+        self._parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
 
     def named(self, metric: str) -> str:
         """What a metric of this objective is called."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import os
@@ -108,6 +109,9 @@ def _code_of(error: OSError) -> int:
         return 141
     if isinstance(error, PermissionError):
         click.echo(f"srlhpc: {error.filename}: {error.strerror}; it may be another user's", err=True)
+        return 2
+    if error.errno == errno.ENAMETOOLONG:
+        click.echo(f"srlhpc: {error.filename}: {error.strerror}; choose a shorter one", err=True)
         return 2
     if is_full(error):
         click.echo(f"srlhpc: {error.filename or 'a file'}: {error.strerror}; make room on that disk", err=True)

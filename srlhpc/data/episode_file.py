@@ -29,8 +29,10 @@ from srlhpc.data.layout import Array
 from srlhpc.environment import ArraySpec, Kind, Spaces
 from srlhpc.errors import UserError, did_you_mean
 
-HDF5_ERRORS = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError)
-"""What h5py raises where a file is damaged."""
+HDF5_ERRORS = (
+    *(OSError, KeyError, IndexError, ValueError, TypeError, RuntimeError, OverflowError, MemoryError, AttributeError),
+)
+"""What h5py raises where a file is damaged, and what reads a shape or a number that is none."""
 _RECORD_ONE = "`srlhpc record RUN --out FILE` writes one"
 
 

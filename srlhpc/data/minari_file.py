@@ -51,7 +51,7 @@ def read_minari(path: Path, kind: Kind | None = None) -> Episodes:
             episodes = _read(file, h5)
         except UserError as error:
             raise UserError(f"{file}: {error}") from None
-        except (*HDF5_ERRORS, IndexError) as error:
+        except HDF5_ERRORS as error:
             raise UserError(f"{file}: is damaged, or no data set of Minari: {error}; use a copy of it") from None
     if kind is not None:
         episodes.require(kind)

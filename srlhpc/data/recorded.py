@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from srlhpc.data.episode_file import EpisodeFile
 from srlhpc.data.episodes import Episodes, joined
+from srlhpc.data.layout import Array
 from srlhpc.data.minari_file import MINARI_FILE, read_minari
-from srlhpc.environment import Kind
+from srlhpc.environment import ActionSpace, Continuous, Kind
 from srlhpc.errors import UserError
 
 
@@ -28,9 +31,15 @@ def read_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kind
 
 
 def check_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kind) -> None:
-    """Refuses what `read_episodes` would, and reads no more of recordings than it must; arguments are the same."""
+    """Refuses what cannot be learnt from; of recordings it reads the actions alone. Arguments are the same."""
     seen: dict[str, tuple[int, Path]] = {}
+    sequences = 0
     for file, episodes in _each(files, policy, own, kind):
+        sequences += episodes.num_sequences
+        if not _can_be_done(episodes.fields["actions"].entries[:], kind.actions):
+            raise UserError(
+                f"{file}: is damaged: it has actions that its own space lacks; use a copy of it, or record anew"
+            )
         for name, field in episodes.fields.items():
             frames, other = seen.setdefault(name, (field.frames, file))
             if frames != field.frames:
@@ -38,11 +47,20 @@ def check_episodes(files: Sequence[str], policy: str | None, own: str, kind: Kin
                     f"{file}: has {name} as {_stacked(field.frames)}, {other} as {_stacked(frames)}; learn from files "
                     "that were recorded alike"
                 )
+    if not sequences:
+        raise UserError(f"{', '.join(files)}: no agent of the policy was ever in the game there; record more episodes")
 
 
 def episodes_bytes(files: Sequence[str], policy: str | None, own: str, kind: Kind) -> int:
     """Bytes of what `read_episodes` would give; arguments are the same."""
     return sum(found.size_bytes for _, found in _each(files, policy, own, kind))
+
+
+def _can_be_done(actions: Array, space: ActionSpace) -> bool:
+    """Whether all actions are some of the space."""
+    if isinstance(space, Continuous):
+        return bool(np.isfinite(actions).all())
+    return bool(((actions >= 0) & (actions < np.asarray(space.choices))).all())
 
 
 def _stacked(frames: int) -> str:

@@ -6,18 +6,19 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from annotated_types import Gt, Le
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny
+from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny, model_validator
 
 from srlhpc.environment import ArraySpec, FloatArray, Kind, Spaces
 from srlhpc.errors import UserError
 from srlhpc.import_path import load_module
 from srlhpc.specs.contracts import ACTOR_CRITIC, VALUE_OUTPUT, Needs, Offer
 from srlhpc.specs.problems import shown
+from srlhpc.specs.schedule import LinearSchedule
 from srlhpc.specs.spec import Spec, refusal
 
 if TYPE_CHECKING:
@@ -121,6 +122,9 @@ class NetworkSettings(Spec):
         """Raises UserError if the network cannot serve agents of this kind."""
 
 
+_LARGEST = float(np.finfo(np.float32).max)
+
+
 class AlgorithmSettings(Spec):
     """Base of the `Settings` of an algorithm package in `srlhpc.algorithms` or elsewhere.
 
@@ -129,6 +133,16 @@ class AlgorithmSettings(Spec):
 
     kind: str
     """Import path of the algorithm's module; a bare name is a module of `srlhpc.algorithms`."""
+
+    @model_validator(mode="after")
+    def _check_float32(self) -> Self:
+        # Rules compute in float32, which takes such a number for infinity, or refuses it in the first update.
+        for name, value in self:
+            ends = (value.start, value.end) if isinstance(value, LinearSchedule) else (value,)
+            for end in ends:
+                if isinstance(end, float) and abs(end) > _LARGEST:
+                    raise refusal(f"is {end:g}; it must be at most {_LARGEST:g}, the largest number of float32", name)
+        return self
 
     def needs(self, kind: Kind) -> Needs:  # noqa: ARG002
         """What the rule needs of a network, and of every record of an agent of this kind."""

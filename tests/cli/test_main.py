@@ -42,6 +42,11 @@ def test_failed_command_has_its_exit_code(
     assert ("srlhpc: mind the gap" in said.err) == (code != 130)
 
 
+def test_name_that_is_too_long_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["record", "run", "--episodes", "1", "--out", "x" * 300]) == 2
+    assert "x: File name too long; choose a shorter one" in capsys.readouterr().err
+
+
 def test_bug_of_a_command_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command("spec")
     def failing() -> None:

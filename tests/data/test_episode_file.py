@@ -119,6 +119,12 @@ def test_a_policy_that_is_not_there_is_refused_with_those_that_are(whole: Path) 
         file.episodes("onyl")
 
 
+def number_instead_of(records: h5py.Group, name: str) -> None:
+    attributes = dict(records[name].attrs)
+    del records[name]
+    records.create_dataset(name, data=1.0).attrs.update(attributes)
+
+
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
@@ -128,6 +134,7 @@ def test_a_policy_that_is_not_there_is_refused_with_those_that_are(whole: Path) 
         (lambda only: only["records/obs.screen"].resize(47, axis=0), "field 'obs.screen' has 47 entries, not 53"),
         (lambda only: only.__delitem__("records/actions"), "it has no field 'actions'"),
         (lambda only: only.attrs.modify("kind", "other"), "'other'"),
+        (lambda only: number_instead_of(only["records"], "rewards"), "index out of range"),
     ],
 )
 def test_what_does_not_fit_together_is_damaged(edit: Callable[[h5py.Group], None], why: str, copied: Path) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from srlhpc.algorithms.vtrace.settings import Settings
 from srlhpc.errors import UserError
 from srlhpc.specs.load import load_text
 from tests.specs.jobs import JOB
@@ -84,3 +86,10 @@ def test_build_that_cannot_be_called_is_refused_before_a_job_waits_for_nodes(
 def test_build_that_can_be_called_is_taken(write_module: Write, build: str) -> None:
     write_module("envs.catch", build)
     assert load_text(JOB.replace("factory: catch", "factory: my_lab"), "job.yaml").environment.factory == "my_lab"
+
+
+@pytest.mark.parametrize("value", [1e39, {"start": 0.0, "end": 1e39, "steps": 10}])
+def test_number_of_a_rule_that_float32_lacks_is_refused(value: object) -> None:
+    with pytest.raises(ValidationError, match=r"is 1e\+39; it must be at most 3\.40282e\+38, the largest number of"):
+        Settings.model_validate({"kind": "vtrace", "clip_ratio": value, "minibatches": 2})
+    Settings.model_validate({"kind": "vtrace", "clip_ratio": 1e38, "minibatches": 2})
