@@ -110,11 +110,12 @@ def find_source(where: str, given: str, name: str) -> Source:
             what = "has no whole checkpoint yet" if is_run(RunPaths(file)) else "is no folder of a run"
             raise UserError(f"{where}: {file} {what}; name a checkpoint file, or the folder of a run that has one")
         file, tree = newest.path, newest.tree
-    elif file.exists():
-        tree = read_checkpoint(file)
     else:
-        file = _version(where, file, name)
-        tree = read_checkpoint(file)
+        file = file if file.exists() else _version(where, file, name)
+        try:
+            tree = read_checkpoint(file)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
     policies = list(tree.get("policies", {}))
     if len(policies) != 1 and name not in policies:
         raise UserError(
@@ -168,7 +169,7 @@ def _differences(source: Source, name: str, spec: PolicySpec, plan: Plan) -> Ite
     if before is not None:
         for line in network_differences(name, before, spec):
             yield f"{line}; policies.{name} begins with its weights (weights_from): make them equal"
-        if _acting(before, plan.kind_of(name)) != _acting(spec, plan.kind_of(name)):
+        if not _acts_alike(before, spec, plan.kind_of(name)):
             yield (
                 f"policies.{name}.algorithm: the checkpoint's network was built for {before.algorithm.kind}, and for "
                 f"{spec.algorithm.kind} as it is set here what acts looks otherwise; policies.{name} begins with its "
@@ -183,6 +184,15 @@ def _differences(source: Source, name: str, spec: PolicySpec, plan: Plan) -> Ite
     then = next((kinds[agent] for agent in now.agents if agent in kinds), next(iter(kinds.values())))
     for line in kind_differences(f"environment: policy {name}", then, now):
         yield f"{line}; name a checkpoint of these agents in policies.{name}.weights_from"
+
+
+def _acts_alike(before: PolicySpec, now: PolicySpec, kind: Kind) -> bool:
+    """Whether the acting parameters of both have one form; not if the former is of a rule for other agents."""
+    try:
+        then = _acting(before, kind)
+    except UserError:
+        return False
+    return then == _acting(now, kind)
 
 
 def _acting(spec: PolicySpec, kind: Kind) -> tuple[str, object]:

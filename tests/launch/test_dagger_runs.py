@@ -198,6 +198,29 @@ def test_weights_of_another_head_are_refused(expert: RunPaths, tmp_path: Path) -
         made(tmp_path, what)
 
 
+def test_weights_of_a_rule_for_other_actions_are_refused_as_those_of_the_checkpoint(tmp_path: Path) -> None:
+    pendulum = settings(
+        {"factory": "gymnasium", "id": "Pendulum-v1"},
+        stop={"updates": 1},
+        network=NETWORK,
+        algorithm={"kind": "td3", "exploration": {"kind": "gaussian_noise", "uniform_steps": 8}},
+        batch={"fragments": 4, "fragment_steps": 1},
+        replay={"capacity": 64, "samples_per_insert": 1.0, "start_steps": 8},
+        actors={"ranks": 1, "ring": 1, "environments": 2, "inference": {"kind": "inline"}},
+    )
+    paths = make_run(tmp_path, pendulum, "pendulum")
+    run_serial(paths, make_attempt(paths, pendulum)[0])
+    text = r"^policies\.expert\.algorithm: the checkpoint's network was built for td3, and for ppo as it is set here "
+    with pytest.raises(UserError, match=text):
+        made(tmp_path, job(10, paths.folder))
+
+
+def test_file_that_is_no_checkpoint_is_refused_by_the_name_of_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no checkpoint")
+    with pytest.raises(UserError, match=r"^policies\.expert\.weights_from: .*notes\.txt"):
+        made(tmp_path, job(10, tmp_path / "notes.txt"))
+
+
 def test_run_that_goes_on_keeps_the_weights_that_it_began_with(expert: RunPaths, tmp_path: Path) -> None:
     paths = made(tmp_path, job(10, expert.folder))
     run_serial(paths, make_attempt(paths, job(10, expert.folder))[0])
