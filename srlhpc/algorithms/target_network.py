@@ -16,25 +16,30 @@ _Module = TypeVar("_Module", bound=nn.Module)
 class TargetNetwork(Generic[_Module]):
     """A copy of a module with parameters of its own, as one flat vector, that get no gradient.
 
-    Buffers, such as running moments of observations, are those of the online module itself: both networks see an
-    observation alike.
+    Buffers, such as running moments of observations, and parameters that nobody trains are those of the online module
+    itself: both networks see an observation alike.
 
     Args:
         online: the module that it follows.
-        optimizer: what trains that module, and all of it.
+        optimizer: what trains that module.
     """
 
     def __init__(self, online: _Module, optimizer: FlatAdam) -> None:
-        self.module = copy.deepcopy(online).requires_grad_(False)
+        self.module = copy.deepcopy(online)
         """The copy."""
         for own, theirs in zip(self.module.modules(), online.modules(), strict=True):
             for name, buffer in theirs.named_buffers(recurse=False):
                 setattr(own, name, buffer)
-        for parameter in self.module.parameters():
+            for name, parameter in theirs.named_parameters(recurse=False):
+                if not parameter.requires_grad:
+                    setattr(own, name, parameter)
+        trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+        self.module.requires_grad_(False)
+        for parameter in trained:
             parameter.grad = None
         self._online = optimizer.parameters
-        self.parameters = flattened(list(self.module.parameters()))
-        """All its parameters, flat and live: what belongs into checkpoints."""
+        self.parameters = flattened(trained)
+        """All that follow, flat and live: what belongs into checkpoints."""
         assert self.parameters.shape == self._online.shape
 
     @torch.no_grad()

@@ -53,6 +53,21 @@ def test_copy_is_the_online_network() -> None:
     assert not torch.equal(target.module(rows), online(rows))
 
 
+def test_what_nobody_trains_is_the_same_in_both() -> None:
+    online = Scaled()
+    online.layers[0].requires_grad_(False)
+    optimizer = FlatAdam(online, epsilon=1e-8)
+    target = TargetNetwork(online, optimizer)
+    assert target.parameters.shape == (3,)
+    assert target.module.layers[0].weight is online.layers[0].weight
+    optimizer.parameters.add_(1.0)
+    rows = torch.randn(4, 3)
+    assert not torch.equal(target.module(rows), online(rows))
+    target.copy()
+    assert torch.equal(target.module(rows), online(rows))
+    assert online.layers[1].weight.requires_grad
+
+
 def test_target_gets_no_gradient() -> None:
     _, _, target = made()
     assert not target.module(torch.randn(4, 3)).requires_grad

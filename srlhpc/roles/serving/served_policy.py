@@ -15,7 +15,7 @@ from torch import Tensor
 
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.parameters import ParameterSubscription
-from srlhpc.data.blocks import ReplyHeader, RequestHeader
+from srlhpc.data.blocks import STATE, ReplyHeader, RequestHeader
 from srlhpc.data.layout import Array
 from srlhpc.data.matches import LIVE, PLAYERS
 from srlhpc.errors import counted
@@ -201,19 +201,24 @@ class ServedPolicy:
         arrays = {"actions": acted.actions, "log_probs": acted.log_probs}
         arrays |= {f"out.{name}": acted.outputs[name] for name in self._outputs}
         if any(request.header[RequestHeader.WANT_STATE] for request in requests):
-            arrays |= {f"state.{name}": tensor for name, tensor in acted.state.items()}
+            arrays |= {f"{STATE}{name}": tensor for name, tensor in acted.state.items()}
         return self._way.to_host(arrays)
 
     def _answer(self, requests: Sequence[Message], values: Mapping[str, Array]) -> None:
         for i, request in enumerate(requests):
             reply = None if request.sender in self.dead else self._replies[request.slot].acquire()
             if reply is not None:
+                wants_state = request.header[RequestHeader.WANT_STATE]
+                if reply.header[ReplyHeader.HAS_STATE] and not wants_state:
+                    # Nobody reads them, but what is under way is in checkpoints, and a slot that is new has none.
+                    _clear_state(reply)
                 for name, array in values.items():
-                    field = reply.fields[name]
-                    field[...] = array[i * self._rows : (i + 1) * self._rows].reshape(field.shape)
+                    if wants_state or not name.startswith(STATE):
+                        field = reply.fields[name]
+                        field[...] = array[i * self._rows : (i + 1) * self._rows].reshape(field.shape)
                 reply.header[ReplyHeader.GROUP] = request.header[RequestHeader.GROUP]
                 reply.header[ReplyHeader.VERSION] = self.version
-                reply.header[ReplyHeader.HAS_STATE] = request.header[RequestHeader.WANT_STATE]
+                reply.header[ReplyHeader.HAS_STATE] = wants_state
                 self._replies[request.slot].send(reply)
             self._requests.release(request)
 
@@ -260,6 +265,12 @@ class ServedPolicy:
 def _versions(request: Message) -> set[int]:
     """The versions that act for a request."""
     return set(request.fields[PLAYERS].tolist()) - {LIVE}
+
+
+def _clear_state(reply: Message) -> None:
+    for name, field in reply.fields.items():
+        if name.startswith(STATE):
+            field[...] = 0
 
 
 def _spread(acted: Acted, places: Tensor, rows: int) -> Acted:

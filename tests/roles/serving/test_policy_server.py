@@ -239,6 +239,18 @@ def test_state_is_given_to_those_who_want_it() -> None:
     assert not other["has_state"]
 
 
+def test_reply_without_state_holds_none_of_before() -> None:
+    served = Served()
+    served.publish(0)
+    for want_state in (1, 0):
+        served.ask(0, want_state=want_state)
+        served.ask(1, want_state=1)
+        served.server.poll()
+        reply = must(served.answer(0))
+        must(served.answer(1))
+    assert not reply["state.h"].any()
+
+
 def test_dead_actor_gets_no_reply_and_the_others_do() -> None:
     served = Served()
     served.publish(0)
