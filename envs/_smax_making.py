@@ -16,6 +16,7 @@ from envs._bare_modules import load_bare
 from envs._smax_battles import Battles
 from srlhpc.environment import Array
 from srlhpc.errors import UserError, did_you_mean
+from srlhpc.specs.problems import shown
 
 _ELSEWHERE = {
     "scenario": "it is a setting of its own, environment.scenario",
@@ -125,7 +126,8 @@ def _check(name: str, value: Any, defaults: Mapping[str, Any]) -> None:
     if not _is_like(value, default):
         wanted = _WANTED[default.dtype.kind]
         form = f"a list of {default.size}, each {wanted}" if default.ndim else wanted
-        raise UserError(f"{place}: is {value!r}; write {form}")
+        # Specs hold lists as tuples.
+        raise UserError(f"{place}: is {list(value) if isinstance(value, tuple) else shown(value)}; write {form}")
 
 
 def _is_like(value: Any, default: Array) -> bool:
