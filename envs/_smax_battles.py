@@ -89,7 +89,7 @@ class Battles:
             masks=zeros((agents, actions), np.bool_),
             state=zeros((state,), np.float32),
             rewards=zeros((agents,), np.float32),
-            alive=zeros((self._like.state.unit_alive.shape), np.bool_),
+            alive=zeros(self._like.state.unit_alive.shape, np.bool_),
             is_over=zeros((), np.bool_),
         )
 

@@ -40,15 +40,13 @@ _POOL = "NPROC"
 
 @functools.cache
 def load_smax() -> Any:
-    """The package's module `environments.smax`; JAX then computes on the CPU, in the thread that calls.
-
-    Arrays that come out are numpy's without a copy.
-    """
+    """The package's module `environments.smax`; JAX then computes on the CPU, with one thread."""
     with _one_thread():
         import jax
 
         # A GPU would be filled: JAX takes three quarters of its memory.
         jax.config.update("jax_platforms", "cpu")
+        # Who steps waits for what comes out.
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         jax.devices()
     # The whole package would load all its environments, and print what it does not find.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -186,8 +187,6 @@ def test_groups_of_equal_settings_compile_once() -> None:
 
 def test_one_thread_computes() -> None:
     """What XLA computes with; it also keeps threads that wait for work of other kinds."""
-    from pathlib import Path
-
     made().reset(1)
     names = [file.read_text().strip() for file in Path("/proc/self/task").glob("*/comm")]
     assert names.count("tf_XLAEigen") == 1
