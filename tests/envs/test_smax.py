@@ -91,8 +91,8 @@ def actions_towards_the_enemy(step: Step, random: np.random.Generator) -> np.nda
 @pytest.fixture(scope="module")
 def compared() -> Iterator[dict[str, int]]:
     """Plays both sides for a while, and counts what happened."""
-    number, seed, limit = 4, 5, 13
-    happened = dict.fromkeys(("won", "lost", "cut", "left"), 0)
+    number, seed, limit = 6, 5, 13
+    happened = dict.fromkeys(("won", "lost", "cut", "left", "dead at the cut"), 0)
     ours, alone = made(number, max_steps=limit), Alone("3m", number, seed, max_steps=limit)
     agents = alone.simulator.agents
     random = np.random.default_rng(0)
@@ -126,6 +126,7 @@ def compared() -> Iterator[dict[str, int]]:
                 assert now.terminated[env, place] == (acted and (dies or (over[env] and not cut)))
                 assert now.truncated[env, place] == (acted and not dies and cut)
                 happened["left"] += dies and not over[env]
+                happened["dead at the cut"] += dies and cut
             assert (env in told) == over[env]
             if over[env]:
                 won = bool(allies.any() and not enemies.any())
@@ -149,7 +150,7 @@ def compared() -> Iterator[dict[str, int]]:
     ours.close()
 
 
-@pytest.mark.parametrize("what", ["won", "lost", "cut", "left"])
+@pytest.mark.parametrize("what", ["won", "lost", "cut", "left", "dead at the cut"])
 def test_battles_go_as_the_package_alone_plays_them(compared: dict[str, int], what: str) -> None:
     assert compared[what]
 
