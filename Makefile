@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 ALONE := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps
 # How many tests `make test` runs at the same time. Those on Slurm mostly wait.
 WORKERS ?= 3
-# Everything that the jobs in jobs/ need, but EnvPool, which is large.
+# Everything that the jobs in jobs/ need, but EnvPool and JaxMARL, which are large.
 EXTRAS := mpich,atari,minatar,box2d,mujoco,mamujoco,dm-control,pettingzoo,openspiel,vizdoom,minigrid,crafter,league,plot,video,bench
 
 .PHONY: run venv venv-test test test-large lint types format slurm-lab slurm-lab-stop bench-rivals clean
@@ -36,16 +36,17 @@ format: venv-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The tests of what is too large for every machine: EnvPool (740 MB), and Google Football, which is built.
+# The tests of what is too large for every machine: EnvPool (740 MB), JaxMARL (500 MB), and Google Football, which is built.
 LARGE := $(VENV)/large
 test-large: export OMP_NUM_THREADS ?= 1
 test-large: venv-test
 	$(BIN)/python -m venv $(LARGE)
 	$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(%r)" % s.get_path("purelib"))' \
 		>"$$($(LARGE)/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))')/others.pth"
-	$(LARGE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[envpool]'
+	$(LARGE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[envpool,smax]'
 	sh envs/_football_build.sh $(LARGE)/bin/python
-	$(LARGE)/bin/python -m pytest -q tests/envs/test_envpool.py tests/envs/test_envpool_pools.py tests/envs/test_football.py
+	$(LARGE)/bin/python -m pytest -q tests/envs/test_envpool.py tests/envs/test_envpool_pools.py tests/envs/test_football.py \
+		tests/envs/test_smax.py
 
 # The MPI tests alone, on every rank of a world, for example `make test-mpi-4`.
 test-mpi-%: export OMP_NUM_THREADS ?= 1

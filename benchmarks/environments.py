@@ -64,11 +64,15 @@ def masked(environment: Environment, first: Step, drawn: list[dict[str, np.ndarr
         for name, numbers in drawn[t % ROWS].items():
             masks = now.kinds[name].action_masks
             assert masks is not None
-            places = numbers % masks.sum(axis=-1)
-            chosen[name] = (masks.cumsum(axis=-1) > places[..., None]).argmax(axis=-1)
+            chosen[name] = among_allowed(masks, numbers)
         now = environment.step(chosen)
 
     return step
+
+
+def among_allowed(masks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    places = numbers % masks.sum(axis=-1)
+    return (masks.cumsum(axis=-1) > places[..., None]).argmax(axis=-1)
 
 
 def raw_cartpole(num_environments: int) -> Stepper:
@@ -265,6 +269,44 @@ def raw_halfcheetah_of_six(num_environments: int) -> Stepper:
     return _parallel_step(simulators, actions)
 
 
+def raw_smax(scenario: str) -> Callable[[int], Stepper]:
+    """The package's own step with its own reset behind ends, in one compiled call, seen as numpy arrays."""
+
+    def case(num_environments: int) -> Stepper:
+        import jax
+
+        from envs._smax_making import load_smax
+
+        smax = load_smax()
+        simulator = smax.HeuristicEnemySMAX(scenario=smax.map_name_to_scenario(scenario))
+        agents = simulator.agents
+
+        def played(keys: Any, battles: Any, actions: Any) -> tuple[Any, ...]:
+            halves = jax.vmap(jax.random.split)(keys)
+            by_agent = {agent: actions[:, place] for place, agent in enumerate(agents)}
+            shown, battles, rewards, ends, _ = jax.vmap(simulator.step)(halves[:, 1], battles, by_agent)
+            return halves[:, 0], battles, (shown, rewards, ends, jax.vmap(simulator.get_avail_actions)(battles))
+
+        compiled = jax.jit(played)
+        keys = np.random.default_rng(0).integers(2**32, size=(num_environments, 2), dtype=np.uint32)
+        _, battles = jax.vmap(simulator.reset)(keys)
+        masks = np.ones((num_environments, len(agents), simulator.num_ally_actions), np.int64)
+        rows = np.random.default_rng(0).integers(masks.shape[-1], size=(ROWS, *masks.shape[:2]))
+
+        def step(t: int) -> None:
+            nonlocal keys, battles, masks
+            keys, battles, seen = compiled(keys, battles, among_allowed(masks, rows[t % ROWS]).astype(np.int32))
+            *_, allowed = jax.tree.map(np.asarray, seen)
+            masks = np.stack([allowed[agent] for agent in agents], axis=1).astype(np.int64)
+
+        # The second call finds other types than the first, and compiles again.
+        for t in range(2):
+            step(t)
+        return step
+
+    return case
+
+
 def raw_hanabi(num_environments: int) -> Stepper:
     import pyspiel
 
@@ -328,6 +370,8 @@ CASES: dict[str, tuple[Callable[[int], Stepper], dict[str, Any], int]] = {
         4,
     ),
     "Hanabi of two": (raw_hanabi, {"factory": "openspiel", "game": "hanabi"}, 8),
+    "SMAX 3m": (raw_smax("3m"), {"factory": "smax", "scenario": "3m"}, 32),
+    "SMAX 2s3z": (raw_smax("2s3z"), {"factory": "smax", "scenario": "2s3z"}, 64),
     "simple_spread": (raw_simple_spread, {"factory": "pettingzoo", "env": "mpe2.simple_spread_v3"}, 4),
 }
 

@@ -35,6 +35,8 @@ SIMULATORS = [
     "vizdoom",
     "minigrid",
     "crafter",
+    "jax",
+    "jaxmarl",
 ]
 """Packages that are loaded where an environment is built, and nowhere else."""
 
