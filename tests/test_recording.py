@@ -259,6 +259,8 @@ def test_file_that_cannot_be_written_is_refused_before_anything_is_played(
     assert re.search(r"--out nowhere/file\.h5: there is no folder .*nowhere; make it first", capsys.readouterr().err)
     assert command("--out", ".", "--force") == 2
     assert "--out .: is a folder; name a file in it, for example episodes.h5" in capsys.readouterr().err
+    assert command("--out", "/dev/null", "--force") == 2
+    assert "--out /dev/null: is a device or a pipe, which the recording would replace" in capsys.readouterr().err
 
 
 def test_full_disk_is_told_in_words_and_nothing_stays(

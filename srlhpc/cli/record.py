@@ -65,6 +65,8 @@ def _check(out: Path, *, replace: bool) -> None:
     """Refuses a file that cannot be written, before anything is played."""
     if out.is_dir():
         raise UserError(f"--out {out}: is a folder; name a file in it, for example {out / 'episodes.h5'}")
+    if out.exists() and not out.is_file():
+        raise UserError(f"--out {out}: is a device or a pipe, which the recording would replace; name a file")
     if out.exists() and not replace:
         raise UserError(f"--out {out}: exists; replace it by --force, or choose another")
     if not out.absolute().parent.is_dir():

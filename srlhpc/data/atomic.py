@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -38,8 +39,11 @@ def written_aside(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
         sync: as in `write_atomically`.
 
     Raises:
-        OSError: the file cannot be made or take its place; as in `write_atomically`.
+        OSError: the file cannot be made or take its place, as in `write_atomically`, or `path` is a device or a pipe.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # A file in the place of /dev/null, say, would break the whole machine.
+        raise OSError(errno.EINVAL, "is a device or a pipe, which a file must not replace", os.fspath(path))
     aside = path.with_name(f".{path.name}.{os.getpid()}{WRITING}")
     with naming(path):
         file = open(aside, "w+b")  # noqa: SIM115 (its close may fail, after what matters)

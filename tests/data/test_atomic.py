@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,13 @@ def test_a_name_that_is_a_folder_is_told_without_the_temporary_file(tmp_path: Pa
     (tmp_path / "taken" / "by").mkdir(parents=True)
     with pytest.raises(OSError, match=f"'{tmp_path / 'taken'}'$"):
         write_atomically(tmp_path / "taken", b"")
+
+
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="is a device or a pipe, which a file must not replace"):
+        write_atomically(tmp_path / "pipe", b"")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_file_that_is_written_bit_by_bit_takes_its_place_at_the_end_of_the_body(tmp_path: Path) -> None:
