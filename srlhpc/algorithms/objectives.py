@@ -116,8 +116,9 @@ def mean_step(
     rates = [value_at(objective.learning_rate, steps) for objective in objectives]
     told |= {objective.named("learning_rate"): rate for objective, rate in zip(objectives, rates, strict=True)}
     means = Means(found, weighed, told)
+    metrics = means.metrics
     checked = [objective.named(metric) for objective in objectives for metric in ("loss", "gradient_norm")]
-    check_finite({name: means.metrics[name] for name in checked})
+    check_finite({name: metrics[name] for name in checked})
     # Without a valid record nothing is learnt, though moments of before would move on.
     if means.weight:
         for objective, rate, norm in zip(objectives, rates, norms, strict=True):

@@ -16,7 +16,7 @@ from torch import Tensor
 from srlhpc.comm.channel import Inbox, Message, Outbox
 from srlhpc.comm.parameters import ParameterSubscription
 from srlhpc.data.blocks import STATE, ReplyHeader, RequestHeader
-from srlhpc.data.layout import Array
+from srlhpc.data.layout import Array, prefixed
 from srlhpc.data.matches import LIVE, PLAYERS
 from srlhpc.errors import counted
 from srlhpc.policies.expert import advice, labelled
@@ -211,7 +211,8 @@ class ServedPolicy:
                 wants_state = request.header[RequestHeader.WANT_STATE]
                 if reply.header[ReplyHeader.HAS_STATE] and not wants_state:
                     # Nobody reads them, but what is under way is in checkpoints, and a slot that is new has none.
-                    _clear_state(reply)
+                    for field in prefixed(reply.fields, STATE).values():
+                        field[...] = 0
                 for name, array in values.items():
                     if wants_state or not name.startswith(STATE):
                         field = reply.fields[name]
@@ -265,12 +266,6 @@ class ServedPolicy:
 def _versions(request: Message) -> set[int]:
     """The versions that act for a request."""
     return set(request.fields[PLAYERS].tolist()) - {LIVE}
-
-
-def _clear_state(reply: Message) -> None:
-    for name, field in reply.fields.items():
-        if name.startswith(STATE):
-            field[...] = 0
 
 
 def _spread(acted: Acted, places: Tensor, rows: int) -> Acted:
