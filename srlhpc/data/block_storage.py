@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +41,7 @@ class Block(Protocol):
     def fields(self) -> Mapping[str, Array]: ...
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """Where the records of N windows lie: indices into arrays that are flat up to one entry."""
 
     items: Indices
@@ -91,9 +89,10 @@ class BlockStorage:
         ]
         # Aligned, so that each field by itself is an array like any other.
         packed = np.zeros((slots, self._records, *columns), np.dtype(small, align=True))
+        self._small_names = tuple(name for name, *_ in small)
         self._small = packed.reshape(-1)
         """All small fields, with one axis for slots, records and columns."""
-        self._arrays: dict[str, Array] = {name: packed[name] for name, *_ in small}
+        self._arrays: dict[str, Array] = {name: packed[name] for name in self._small_names}
         self._flat: dict[str, Array] = {}
         """The same memory with the axes of slots, records and columns as one."""
         self._indices: dict[str, Callable[[Places], Indices]] = {}
@@ -121,7 +120,9 @@ class BlockStorage:
             self._arrays[item.name] = array = np.zeros(shape, "uint8" if item.name == NEW_STACKS else item.dtype)
             self._flat[item.name] = array.reshape(-1, *shape[axes:])
         self.names = (*(name for name in self._arrays if name != NEW_STACKS), CUT)
-        """Every field that `gather` knows."""
+        """Every field that windows have."""
+        self._apart = tuple(name for name in self.names if name not in self._small_names)
+        """Which of them are not small."""
         self._group, self._sequence, self._next, self._previous = np.full((len(_LINKS), slots), NOTHING, np.int64)
         self._newest: dict[int, int] = {}
         """Group to the slot of its last block."""
@@ -192,6 +193,8 @@ class BlockStorage:
 
     def places(self, items: Indices) -> Places:
         """Where the windows of some whole items lie."""
+        if self._size == self._stride == 1:
+            return self._places_of_one(items)
         records, columns = self._records, self._columns
         # Two divisions and their remainders, in half the time of numpy's divmod.
         cell = items // columns
@@ -218,6 +221,15 @@ class BlockStorage:
         of_column = of_column[:-1]
         return Places(items, slot, of_group[:-1], of_column, seen, lengths, self._small.take(of_column, mode="clip"))
 
+    def _places_of_one(self, items: Indices) -> Places:
+        """The same for windows of one record, each of which is an item: its number says where it lies."""
+        cell = items // self._columns
+        slot = cell // self._starts
+        seen = np.empty((2, items.size), np.int64)
+        np.add(items, slot * self._columns, out=seen[0])
+        np.add(seen[0], self._columns, out=seen[1])
+        return Places(items, slot, cell[None], items[None], seen, None, self._small.take(items[None], mode="clip"))
+
     def _chain(self, slot: Indices) -> Indices:
         """Slots of the blocks that follow on some, as many as a window may reach into, `[reach + 1, N]`."""
         chain = np.full((self._reach + 1, slot.size), NOTHING)
@@ -227,23 +239,36 @@ class BlockStorage:
             slot = chain[distance]
         return chain
 
-    def gather(self, name: str, places: Places, out: Array | None = None) -> Array:
-        """One field of some windows as data/windows.py lays it out, written to `out` if given."""
+    def fill(self, places: Places, fields: Mapping[str, Array]) -> None:
+        """Writes all fields of some windows, as data/windows.py lays them out."""
+        for name in self._apart:
+            self._take(name, places, fields[name])
+        for name in self._small_names:
+            fields[name][...] = places.small[name]
+        if places.lengths is not None:
+            for name in _NO_RECORD:
+                self._clear(fields[name], places.lengths)
+
+    def gather(self, name: str, places: Places) -> Array:
+        """One field of some windows."""
+        found = self._take(name, places) if name in self._apart else places.small[name]
+        if places.lengths is not None and name in _NO_RECORD:
+            self._clear(found, places.lengths)
+        return found
+
+    def _take(self, name: str, places: Places, out: Array | None = None) -> Array:
+        """A field that is not small."""
         if name == CUT:
             return _cut(places, out)
         if name in self._stacks:
             return self._stacks[name].gather(places.seen, self._flat[NEW_STACKS].take(places.seen), out)
-        if name in self._flat:
-            # `clip` saves a copy: every index is in range.
-            found: Array = self._flat[name].take(self._indices[name](places), 0, out, "clip")
-        else:
-            found = places.small[name]
-            if out is not None:
-                out[...] = found
-                found = out
-        if places.lengths is not None and name in _NO_RECORD:
-            found[np.arange(self._size)[:, None] >= places.lengths] = 0
+        # `clip` saves a copy: every index is in range.
+        found: Array = self._flat[name].take(self._indices[name](places), 0, out, "clip")
         return found
+
+    def _clear(self, values: Array, lengths: Indices) -> None:
+        """Writes 0 behind cuts."""
+        values[np.arange(self._size)[:, None] >= lengths] = 0
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

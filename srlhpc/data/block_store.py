@@ -152,8 +152,7 @@ class BlockStore:
         """Fills the fields of a message of windows (data/windows.py); something must be drawable."""
         items, probabilities = self._draws.draw(fields[SLOT].size)
         places = self._storage.places(items)
-        for name in self._storage.names:
-            self._storage.gather(name, places, out=fields[name])
+        self._storage.fill(places, fields)
         fields[SLOT][:] = items
         fields[GENERATION][:] = self._generations[places.slots]
         fields[PROBABILITY][:] = probabilities

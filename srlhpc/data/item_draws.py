@@ -88,7 +88,7 @@ class Draws:
 
     def save_state(self, used: int) -> dict[str, Any]:
         """All that further draws depend on; items are less than `used`."""
-        state: dict[str, Any] = {"items": self._set.items(), "generator": dict(self._generator.bit_generator.state)}
+        state: dict[str, Any] = {**self._set.save_state(), "generator": dict(self._generator.bit_generator.state)}
         if self._tree is not None:
             assert self._by_priority is not None
             shares = {"priorities": self._tree.values(slice(0, used)).copy(), "greatest": self._greatest}
@@ -101,7 +101,7 @@ class Draws:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Takes back what `save_state` gave."""
-        self._set.set(state["items"])
+        self._set.load_state(state)
         self._generator.bit_generator.state = state["generator"]
         if self._tree is not None:
             self._tree.reset(state["priorities"])

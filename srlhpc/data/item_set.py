@@ -2,57 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 _Items = NDArray[np.int64]
-_ABSENT = -1
+_SPARSE = 4
+"""Where so many numbers come on each of the set, its items are listed to draw from them."""
 
 
 class ItemSet:
-    """Some of the numbers from 0 to `capacity`, side by side; adding, removing and drawing are vectorised.
+    """Some of the numbers from 0 to `capacity`; adding, removing and drawing are vectorised.
 
-    The order is part of the state: the same draws give the same items only if it is the same.
+    One byte for each number stays in a processor's cache where a list of the items would not. So numbers are drawn that
+    may be in the set or not, and those that are not are left out.
     """
 
     def __init__(self, capacity: int) -> None:
-        self._dense: _Items = np.zeros(capacity, np.int64)
-        self._place: _Items = np.full(capacity, _ABSENT, np.int64)
+        self._members = np.zeros(capacity, bool)
         self._size = 0
+        self._end = 0
+        """All items so far were less; what is drawn depends on it."""
 
     def __len__(self) -> int:
         return self._size
 
     def add(self, items: _Items) -> None:
         """Adds items that are not in it, each once."""
-        end = self._size + items.size
-        self._dense[self._size : end] = items
-        self._place[items] = np.arange(self._size, end)
-        self._size = end
+        self._members[items] = True
+        self._size += items.size
+        self._end = max(self._end, int(items.max(initial=-1)) + 1)
 
     def remove(self, items: _Items) -> None:
         """Removes those of the items, each named once, that are in it."""
-        places = self._place[items]
-        places = places[places != _ABSENT]
-        self._place[self._dense[places]] = _ABSENT
-        end = self._size - places.size
-        moved = self._dense[end : self._size]
-        moved = moved[self._place[moved] != _ABSENT]
-        holes = places[places < end]
-        self._dense[holes] = moved
-        self._place[moved] = holes
-        self._size = end
+        self._size -= int(np.count_nonzero(self._members[items]))
+        self._members[items] = False
 
     def draw(self, count: int, generator: np.random.Generator) -> _Items:
-        """So many items, drawn with replacement."""
-        return self._dense[generator.integers(self._size, size=count)]
+        """So many items, drawn with replacement; the set must not be empty."""
+        if self._size * _SPARSE < self._end:
+            return self.items()[generator.integers(self._size, size=count)]
+        # A few more than are expected to be needed, so that a second round is rare.
+        tries = count if self._size == self._end else 8 + int(1.1 * count * self._end / self._size)
+        items = self._some(tries, generator)
+        while items.size < count:
+            items = np.concatenate([items, self._some(tries, generator)])
+        return items[:count]
+
+    def _some(self, tries: int, generator: np.random.Generator) -> _Items:
+        numbers = generator.integers(self._end, size=tries)
+        items: _Items = numbers[self._members[numbers]]
+        return items
 
     def items(self) -> _Items:
-        """All items, in their order."""
-        return self._dense[: self._size].copy()
+        """All items, in ascending order."""
+        return np.flatnonzero(self._members[: self._end])
 
-    def set(self, items: _Items) -> None:
-        """Replaces all items by those that `items` gave."""
-        self._place[:] = _ABSENT
-        self._size = 0
-        self.add(items)
+    def save_state(self) -> dict[str, Any]:
+        """All that further draws depend on, but the generator."""
+        return {"items": self.items(), "end": self._end}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Takes back what `save_state` gave; states that earlier versions saved have no end."""
+        self._members[:] = False
+        self._size = self._end = 0
+        self.add(state["items"])
+        self._end = int(state.get("end", self._end))
