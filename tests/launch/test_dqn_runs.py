@@ -70,7 +70,7 @@ def test_cartpole_is_learnt_by_its_job(tmp_path: Path) -> None:
     run = load_job(str(JOBS / "cartpole_dqn.yaml"), fewer).spec.model_dump(mode="json")
     paths = make_run(tmp_path, run)
     run_serial(paths, make_attempt(paths, run)[0])
-    # A fifth of its steps: 408, 407 and 161 for seeds 1 to 3. Acting at random returns 22.
+    # In these few of its steps: 408, 407 and 161 for seeds 1 to 3. Acting at random returns 22.
     assert evaluate(paths, episodes=20)["return_mean"] >= 100
 
 
