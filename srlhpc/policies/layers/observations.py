@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from srlhpc.environment import ArraySpec
-from srlhpc.policies.layers.images import is_image
+from srlhpc.policies.layers.images import Convolution, is_image
+from srlhpc.policies.layers.patches import Patches
 from srlhpc.rl.normalization import RunningMoments
 from srlhpc.specs.policy import NormalizeSpec
 
@@ -26,7 +27,8 @@ class Encoded(NamedTuple):
     vector: Tensor | None
     """float32 `[N, V]`."""
     images: Tensor | None
-    """`[N, C, Y, X]` in channels-last memory, float32 (bfloat16 under autocast); bytes are not yet divided by 255."""
+    """`[N, C, Y, X]`, or as patches (policies/layers/patches.py), in channels-last memory, float32 (bfloat16 under
+    autocast); bytes are not yet divided by 255."""
 
 
 def running_moments(size: int, normalize: NormalizeSpec) -> RunningMoments:
@@ -91,14 +93,23 @@ class ObservationEncoder(Encoder):
         observations: key to array of one agent.
         images: whether arrays of three axes are images; otherwise everything is flattened into the vector.
         normalize: whether and how float observations are normalised.
+        first: convolution that takes the images; None: they are not given as patches.
     """
 
-    def __init__(self, observations: Mapping[str, ArraySpec], *, images: bool, normalize: NormalizeSpec) -> None:
+    def __init__(
+        self,
+        observations: Mapping[str, ArraySpec],
+        *,
+        images: bool,
+        normalize: NormalizeSpec,
+        first: Convolution | None = None,
+    ) -> None:
         super().__init__({key: observations[key] for key in sorted(observations)}, normalize)
         self._image_keys = [key for key, spec in self._specs.items() if images and is_image(spec)]
         self._vector_keys = [key for key in self._specs if key not in self._image_keys]
         self.vector_size = sum(math.prod(self._specs[key].shape) for key in self._vector_keys)
         self._only_floats = not self._image_keys and self._vector_keys == self._float_keys
+        self._patches = first and Patches.over([self._specs[key] for key in self._image_keys], first)
 
     @property
     def image_scales(self) -> list[float]:
@@ -117,8 +128,14 @@ class ObservationEncoder(Encoder):
         if self.moments is not None:
             arrays |= self._split(self._normalized(self._floats(observations)))
         vectors = [as_vector(arrays[key]) for key in self._vector_keys]
-        images = [_as_image(arrays[key]) for key in self._image_keys]
-        return Encoded(_concatenate(vectors), _concatenate(images))
+        return Encoded(_concatenate(vectors), self._images([arrays[key] for key in self._image_keys]))
+
+    def _images(self, arrays: list[Tensor]) -> Tensor | None:
+        if self._patches is None or arrays[0].device.type != "cpu":
+            return _concatenate([_as_image(rows) for rows in arrays])
+        images = _concatenate(arrays)
+        assert images is not None
+        return self._patches(images).to(_dtype(images))
 
 
 def as_vector(rows: Tensor) -> Tensor:
@@ -130,10 +147,14 @@ def as_vector(rows: Tensor) -> Tensor:
 
 
 def _as_image(rows: Tensor) -> Tensor:
-    device = rows.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
     # Two passes, each vectorised; casting and moving in one takes twice as long.
-    return rows.to(dtype).contiguous(memory_format=torch.channels_last)
+    return rows.to(_dtype(rows)).contiguous(memory_format=torch.channels_last)
+
+
+def _dtype(images: Tensor) -> torch.dtype:
+    """What a convolution computes with where these are."""
+    device = images.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
 
 
 def _concatenate(parts: list[Tensor]) -> Tensor | None:

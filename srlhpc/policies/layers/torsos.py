@@ -18,6 +18,7 @@ from srlhpc.policies.layers.activations import tanh
 from srlhpc.policies.layers.images import Convolution, output_size
 from srlhpc.policies.layers.initialization import orthogonal
 from srlhpc.policies.layers.observations import Encoded
+from srlhpc.policies.layers.patches import patch_weight
 
 Activation = Literal["tanh", "relu"]
 
@@ -56,7 +57,7 @@ class MlpTorso(Torso):
 
 
 class ImageConvolution(nn.Conv2d):
-    """The first convolution, which takes images as they are.
+    """The first convolution, which takes images or their patches.
 
     Bytes are divided by 255 in its weights, not in the images.
 
@@ -72,7 +73,10 @@ class ImageConvolution(nn.Conv2d):
         self.register_buffer("scales", torch.tensor(scales).reshape(1, -1, 1, 1), persistent=False)
 
     def forward(self, input: Tensor) -> Tensor:
-        return functional.conv2d(input, self.weight * self.scales, self.bias, self.stride)
+        weight = self.weight * self.scales
+        if input.shape[1] == self.in_channels:
+            return functional.conv2d(input, weight, self.bias, self.stride)
+        return functional.conv2d(input, patch_weight(weight, self.stride[0]), self.bias)
 
 
 class CnnTorso(Torso):
