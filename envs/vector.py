@@ -69,6 +69,11 @@ class VectorEnvironment(GymnasiumEnvironment):
         simulators = Vectorised(vector, num_environments, *spaces)
         super().__init__(simulators, spaces, num_environments, masked=spaces.mask_in_observation)
         self._simulator, self._vector = simulator, vector
+        self._begun = False
+
+    def reset(self, seed: int) -> Step:
+        self._begun = True
+        return super().reset(seed)
 
     def step(self, actions: Mapping[str, Array]) -> Step:
         step = super().step(actions)
@@ -83,6 +88,9 @@ class VectorEnvironment(GymnasiumEnvironment):
     def save_state(self) -> SavedState | None:
         if not (hasattr(self._simulator, "save_state") and hasattr(self._simulator, "load_state")):
             return None
+        if not self._begun:
+            # That it is offered is asked before there is anything to save.
+            return {}
         saved = mapping(self._simulator.save_state(), "what save_state gives")
         state = {f"{_OF_SIMULATOR}{name}": np.array(value) for name, value in saved.items()}
         if wrong := [name for name, array in state.items() if array.dtype.hasobject]:
@@ -95,6 +103,7 @@ class VectorEnvironment(GymnasiumEnvironment):
             name.removeprefix(_OF_SIMULATOR): array for name, array in state.items() if name.startswith(_OF_SIMULATOR)
         }
         self._simulator.load_state(own)
+        self._begun = True
         step = self._records.load_state(state)
         self._vector.continues(self._records.ended)
         return step

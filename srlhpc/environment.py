@@ -436,7 +436,10 @@ class Environment(ABC):
         """
 
     def save_state(self) -> SavedState | None:
-        """Everything that `load_state` needs to go on exactly, random generators included; None if not offered."""
+        """Everything that `load_state` needs to go on exactly, random generators included; None if not offered.
+
+        Whether it is offered is asked before the first `reset` too; what it gives then is not used.
+        """
         return None
 
     def load_state(self, state: SavedState) -> Step:

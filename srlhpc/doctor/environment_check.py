@@ -230,6 +230,7 @@ def _state(build: Build, environment: Environment, steps: int) -> Finding:
         )
     state = {name: np.array(array) for name, array in saved.items()}
     other = _called(lambda: build(2), "build again")
+    _called(other.save_state, "save_state before the first reset")
     try:
         loaded = keep(other.load_state(state))
         pairs = [_Resumed(Seen(now.kinds, ()), loaded)]

@@ -191,6 +191,29 @@ def test_actions_that_do_not_count_and_change_something_are_a_fault() -> None:
     assert found["idle actions"].level == "fault"
 
 
+class Unready(Heeding):
+    """Has nothing to save before it has begun."""
+
+    def reset(self, seed: int) -> Step:
+        self._place = 0
+        return super().reset(seed)
+
+    def step(self, actions: Any) -> Step:
+        return self._inner.step(actions)
+
+    def save_state(self) -> SavedState | None:
+        return {"place": np.array(self._place)} | dict(self._inner.save_state() or {})
+
+    def load_state(self, state: SavedState) -> Step:
+        self._place = int(state["place"])
+        return self._inner.load_state(state)
+
+
+def test_state_is_asked_for_before_the_first_reset() -> None:
+    found = {finding.what: finding for finding in examine_environment(lambda _: Unready(), normalizes=True)}
+    assert found["save_state before the first reset"].level == "fault"
+
+
 def job(tmp_path: Path, environment: dict[str, Any]) -> str:
     path = tmp_path / "job.yaml"
     path.write_text(yaml.safe_dump(settings(environment, stop={"updates": 1})))

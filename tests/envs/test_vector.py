@@ -13,7 +13,7 @@ from srlhpc.environment import ArraySpec, Discrete, Environment
 from srlhpc.errors import UserError
 from tests.environment_conformance import EnvironmentConformance
 from tests.envs import own_vectors
-from tests.envs.own_vectors import LIMIT, Walk
+from tests.envs.own_vectors import LIMIT, SavedWalk, Walk
 
 HERE = "tests.envs.own_vectors"
 WALKS = ["Walk", "WalkThatBeginsAnewAtOnce", "WalkThatBeginsAnewLater"]
@@ -139,6 +139,19 @@ def test_state_without_names_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     environment.reset(1)
     with pytest.raises(ValueError, match="what save_state gives is list"):
         environment.save_state()
+
+
+def test_simulator_is_not_asked_for_its_state_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(SavedWalk):
+        def __init__(self, num_environments: int) -> None:
+            super().__init__(num_environments)
+            del self.random
+
+    monkeypatch.setattr(own_vectors, "Late", Late, raising=False)
+    environment = made("Late")
+    assert environment.save_state() == {}
+    environment.reset(1)
+    assert environment.save_state()
 
 
 def wrong_step(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch, base: type[Walk] = Walk) -> str:
