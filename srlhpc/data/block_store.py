@@ -167,8 +167,11 @@ class BlockStore:
             ValueError: a priority is negative or no number.
         """
         kept = self._generations[slot // self._per_slot] == generation
-        self._draws.prioritize(slot[kept], priority[kept])
-        return int(kept.size - np.count_nonzero(kept))
+        dropped = int(kept.size - np.count_nonzero(kept))
+        if dropped:
+            slot, priority = slot[kept], priority[kept]
+        self._draws.prioritize(slot, priority)
+        return dropped
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -65,11 +65,14 @@ class Draws:
         if self._by_priority is None or self._tree is None or not items.size:
             return
         exact = priorities.astype(np.float64)
-        if not (np.isfinite(exact).all() and exact.min() >= 0):
-            raise ValueError(f"priorities are finite and not negative; these go from {exact.min()} to {exact.max()}")
-        self._greatest = max(self._greatest, float(exact.max()))
+        least, greatest = float(exact.min()), float(exact.max())
+        # Both are NaN where one is.
+        if not 0 <= least <= greatest < np.inf:
+            raise ValueError(f"priorities are finite and not negative; these go from {least} to {greatest}")
+        self._greatest = max(self._greatest, greatest)
+        shares = exact**self._by_priority.alpha
         # 0 ** 0 would be 1, and what shall never be drawn would be.
-        self._tree.set(items, np.where(exact > 0, exact**self._by_priority.alpha, 0.0))
+        self._tree.set(items, shares if least else np.where(exact > 0, shares, 0.0))
 
     def draw(self, count: int) -> tuple[_Indices, _Numbers]:
         """So many items, `[N]`, and their probabilities, float64 `[N]`; the set must not be empty.
