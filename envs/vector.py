@@ -72,8 +72,9 @@ class VectorEnvironment(GymnasiumEnvironment):
         self._begun = False
 
     def reset(self, seed: int) -> Step:
+        step = super().reset(seed)
         self._begun = True
-        return super().reset(seed)
+        return step
 
     def step(self, actions: Mapping[str, Array]) -> Step:
         step = super().step(actions)
@@ -89,7 +90,7 @@ class VectorEnvironment(GymnasiumEnvironment):
         if not (hasattr(self._simulator, "save_state") and hasattr(self._simulator, "load_state")):
             return None
         if not self._begun:
-            # That it is offered is asked before there is anything to save.
+            # Asked only to learn whether states are offered, before there is one.
             return {}
         saved = mapping(self._simulator.save_state(), "what save_state gives")
         state = {f"{_OF_SIMULATOR}{name}": np.array(value) for name, value in saved.items()}

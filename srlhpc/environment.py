@@ -438,7 +438,7 @@ class Environment(ABC):
     def save_state(self) -> SavedState | None:
         """Everything that `load_state` needs to go on exactly, random generators included; None if not offered.
 
-        Whether it is offered is asked before the first `reset` too; what it gives then is not used.
+        Whether it is offered is asked before the first `reset` too, and stays so; what it gives then is not used.
         """
         return None
 

@@ -250,7 +250,7 @@ class BlockStorage:
                 self._clear(fields[name], places.lengths)
 
     def gather(self, name: str, places: Places) -> Array:
-        """One field of some windows."""
+        """One field of some windows, as `fill` writes it; a small one is part of `places` and cleared there."""
         found = self._take(name, places) if name in self._apart else places.small[name]
         if places.lengths is not None and name in _NO_RECORD:
             self._clear(found, places.lengths)

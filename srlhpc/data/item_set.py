@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Items = NDArray[np.int64]
-_SPARSE = 4
-"""Where so many numbers come on each of the set, its items are listed to draw from them."""
+_FEW = 16
+"""Where the set has fewer items than so many for each that is drawn, looking for them costs more than listing them."""
 
 
 class ItemSet:
@@ -24,7 +24,7 @@ class ItemSet:
         self._members = np.zeros(capacity, bool)
         self._size = 0
         self._end = 0
-        """All items so far were less; what is drawn depends on it."""
+        """All items so far were less; what is drawn depends on it, so it does not shrink when items go."""
 
     def __len__(self) -> int:
         return self._size
@@ -42,10 +42,12 @@ class ItemSet:
 
     def draw(self, count: int, generator: np.random.Generator) -> _Items:
         """So many items, drawn with replacement; the set must not be empty."""
-        if self._size * _SPARSE < self._end:
+        if not count or self._size == self._end:
+            return generator.integers(self._end, size=count)
+        if self._size < _FEW * count:
             return self.items()[generator.integers(self._size, size=count)]
         # A few more than are expected to be needed, so that a second round is rare.
-        tries = count if self._size == self._end else 8 + int(1.1 * count * self._end / self._size)
+        tries = 8 + int(1.1 * count * self._end / self._size)
         items = self._some(tries, generator)
         while items.size < count:
             items = np.concatenate([items, self._some(tries, generator)])

@@ -222,6 +222,13 @@ def _state(build: Build, environment: Environment, steps: int) -> Finding:
     random = np.random.default_rng(0)
     *_, now = _play(environment, 7, min(25, steps))
     saved = _called(environment.save_state, "save_state")
+    other = _called(lambda: build(2), "build again")
+    early = "save_state before the first reset"
+    if (_called(other.save_state, early) is None) != (saved is None):
+        given = ("None", "a state")[:: 1 if saved is not None else -1]
+        return fault(
+            early, f"gives {given[0]}, and {given[1]} later", "it says whether states are offered: be consistent"
+        )
     if saved is None:
         return warning(
             "save_state",
@@ -229,8 +236,6 @@ def _state(build: Build, environment: Environment, steps: int) -> Finding:
             "a resumed serial run then begins new episodes; offer it if runs must go on to the bit",
         )
     state = {name: np.array(array) for name, array in saved.items()}
-    other = _called(lambda: build(2), "build again")
-    _called(other.save_state, "save_state before the first reset")
     try:
         loaded = keep(other.load_state(state))
         pairs = [_Resumed(Seen(now.kinds, ()), loaded)]

@@ -109,14 +109,14 @@ def tolerance(plan: Plan, replay: RolePlan) -> float:
 
 
 def store_bytes(plan: Plan, policy: str) -> int:
-    """Bytes of one replay rank's records, and of the lists from which items are drawn."""
+    """Bytes of one replay rank's records, and of the set from which items are drawn."""
     shape = window_shape(plan, policy)
     blocks = shard_blocks(plan, policy)
     items = blocks * -(-fragment(plan, policy).records // shape.stride) * block_records(plan, policy)
     items //= fragment(plan, policy).records
     leaves = 1 << max(1, (items - 1).bit_length())
     tree = 2 * leaves * 8 if isinstance(draw_of(plan, policy), PrioritizedDraw) else 0
-    return blocks * stored_bytes(plan, policy) + 2 * items * 8 + tree
+    return blocks * stored_bytes(plan, policy) + items + tree
 
 
 def stored_bytes(plan: Plan, policy: str) -> int:

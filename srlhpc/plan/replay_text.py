@@ -31,8 +31,8 @@ def replay_lines(plan: Plan, policy: str) -> list[str]:
     least, most = (choose(tolerance(plan, replay) for replay in replays) for choose in (min, max))
     return [
         f"replay: {counted(each, 'shard')}{'' if each > 1 else ' '}{beside}, {records:,} records "
-        f"({counted(blocks, 'block')} a shard), {each * memory / records:,.1f} bytes of memory a record with the "
-        f"lists to draw from, {memory / 1e6:,.1f} MB a shard, and {sent_bytes(plan, policy) / 1e6:,.2f} MB for windows "
+        f"({counted(blocks, 'block')} a shard), {each * memory / records:,.1f} bytes of memory a record with what "
+        f"is drawn from, {memory / 1e6:,.1f} MB a shard, and {sent_bytes(plan, policy) / 1e6:,.2f} MB for windows "
         "under way",
         f"  draws: {draw_of(plan, policy).kind}, windows of {counted(shape.records, 'record')} "
         f"(burn-in {shape.burn_in_steps}, trained {shape.fragment_steps}, behind {shape.after}), which begin "

@@ -194,6 +194,8 @@ def test_actions_that_do_not_count_and_change_something_are_a_fault() -> None:
 class Unready(Heeding):
     """Has nothing to save before it has begun."""
 
+    _place: int | None
+
     def reset(self, seed: int) -> Step:
         self._place = 0
         return super().reset(seed)
@@ -209,9 +211,30 @@ class Unready(Heeding):
         return self._inner.load_state(state)
 
 
-def test_state_is_asked_for_before_the_first_reset() -> None:
-    found = {finding.what: finding for finding in examine_environment(lambda _: Unready(), normalizes=True)}
+class Late(Unready):
+    """Says at first that it offers no states."""
+
+    _place: int | None = None
+
+    def save_state(self) -> SavedState | None:
+        return None if self._place is None else super().save_state()
+
+
+class Early(Late):
+    """Says at first that it offers states."""
+
+    def save_state(self) -> SavedState | None:
+        return {} if self._place is None else None
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [(Unready, "AttributeError"), (Late, "gives None, and a state later"), (Early, "gives a state, and None later")],
+)
+def test_state_is_asked_for_before_the_first_reset(environment: type[Environment], words: str) -> None:
+    found = {finding.what: finding for finding in examine_environment(lambda _: environment(), normalizes=True)}
     assert found["save_state before the first reset"].level == "fault"
+    assert words in found["save_state before the first reset"].found
 
 
 def job(tmp_path: Path, environment: dict[str, Any]) -> str:

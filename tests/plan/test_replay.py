@@ -117,13 +117,13 @@ def test_memory_holds_the_store_its_lists_and_what_is_drawn() -> None:
     plan = replayed(trainers={"ranks": 1}, replay={"ranks": 1, "draw": {"kind": "prioritized"}})
     block, windows = block_layout(plan, "default").size_bytes, windows_layout(plan, "default").size_bytes
     kept = stored_bytes(plan, "default")
-    assert store_bytes(plan, "default") == 32 * kept + 1024 * 16 + 2 * 1024 * 8
+    assert store_bytes(plan, "default") == 32 * kept + 1024 + 2 * 1024 * 8
     assert (sent_bytes(plan, "default"), drawn_bytes(plan, "default")) == (2 * windows, 3 * windows)
     memory = memory_bytes(plan)
     assert memory["replay-default-0"] == store_bytes(plan, "default") + 2 * windows + 2 * block
     assert memory["trainer-default-0"] == 3 * windows
     uniform = replayed(replay={"ranks": 1})
-    assert store_bytes(uniform, "default") == 32 * kept + 1024 * 16
+    assert store_bytes(uniform, "default") == 32 * kept + 1024
 
 
 def test_states_at_the_end_of_blocks_take_no_memory() -> None:

@@ -109,7 +109,8 @@ class ObservationEncoder(Encoder):
         self._vector_keys = [key for key in self._specs if key not in self._image_keys]
         self.vector_size = sum(math.prod(self._specs[key].shape) for key in self._vector_keys)
         self._only_floats = not self._image_keys and self._vector_keys == self._float_keys
-        self._patches = first and Patches.over([self._specs[key] for key in self._image_keys], first)
+        shown = [self._specs[key] for key in self._image_keys]
+        self._patches = None if first is None else Patches.over(shown, first)
 
     @property
     def image_scales(self) -> list[float]:
@@ -131,7 +132,9 @@ class ObservationEncoder(Encoder):
         return Encoded(_concatenate(vectors), self._images([arrays[key] for key in self._image_keys]))
 
     def _images(self, arrays: list[Tensor]) -> Tensor | None:
-        if self._patches is None or arrays[0].device.type != "cpu":
+        # A rule may have made other numbers of them.
+        bytes_here = all(rows.dtype == torch.uint8 and rows.device.type == "cpu" for rows in arrays)
+        if self._patches is None or not bytes_here:
             return _concatenate([_as_image(rows) for rows in arrays])
         images = _concatenate(arrays)
         assert images is not None

@@ -74,6 +74,7 @@ class ImageConvolution(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         weight = self.weight * self.scales
+        # Patches have more channels than the images that they are of.
         if input.shape[1] == self.in_channels:
             return functional.conv2d(input, weight, self.bias, self.stride)
         return functional.conv2d(input, patch_weight(weight, self.stride[0]), self.bias)

@@ -55,6 +55,15 @@ def test_other_images_are_not_cut(dtype: str, width: int, layer: Convolution) ->
     assert Patches.over([ArraySpec((4, 84, width), dtype)], layer) is None
 
 
+def test_images_that_are_no_bytes_any_more_are_taken_as_they_are() -> None:
+    specs = {"screen": ArraySpec((4, 84, 84), "uint8")}
+    encoder = ObservationEncoder(specs, images=True, normalize=NormalizeSpec(), first=ATARI)
+    images = torch.rand(2, 4, 84, 84)
+    found = encoder({"screen": images}).images
+    assert found is not None
+    assert torch.equal(found, images)
+
+
 def test_no_rows_are_no_patches() -> None:
     patches = Patches.over([ArraySpec((4, 84, 84), "uint8")], ATARI)
     assert patches is not None
