@@ -246,14 +246,15 @@ class BlockStorage:
         for name in self._small_names:
             fields[name][...] = places.small[name]
         if places.lengths is not None:
+            behind = self._behind(places.lengths)
             for name in _NO_RECORD:
-                self._clear(fields[name], places.lengths)
+                fields[name][behind] = 0
 
     def gather(self, name: str, places: Places) -> Array:
         """One field of some windows, as `fill` writes it; a small one is part of `places` and cleared there."""
         found = self._take(name, places) if name in self._apart else places.small[name]
         if places.lengths is not None and name in _NO_RECORD:
-            self._clear(found, places.lengths)
+            found[self._behind(places.lengths)] = 0
         return found
 
     def _take(self, name: str, places: Places, out: Array | None = None) -> Array:
@@ -266,9 +267,9 @@ class BlockStorage:
         found: Array = self._flat[name].take(self._indices[name](places), 0, out, "clip")
         return found
 
-    def _clear(self, values: Array, lengths: Indices) -> None:
-        """Writes 0 behind cuts."""
-        values[np.arange(self._size)[:, None] >= lengths] = 0
+    def _behind(self, lengths: Indices) -> NDArray[np.bool_]:
+        """Which records are behind a cut, `[R, N]`."""
+        return np.asarray(np.arange(self._size)[:, None] >= lengths)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

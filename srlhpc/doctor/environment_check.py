@@ -225,10 +225,8 @@ def _state(build: Build, environment: Environment, steps: int) -> Finding:
     other = _called(lambda: build(2), "build again")
     early = "save_state before the first reset"
     if (_called(other.save_state, early) is None) != (saved is None):
-        given = ("None", "a state")[:: 1 if saved is not None else -1]
-        return fault(
-            early, f"gives {given[0]}, and {given[1]} later", "it says whether states are offered: be consistent"
-        )
+        given = "a state, and None later" if saved is None else "None, and a state later"
+        return fault(early, f"gives {given}", "it says whether states are offered: be consistent")
     if saved is None:
         return warning(
             "save_state",

@@ -26,7 +26,7 @@ def build_convolutional(
     settings: NetworkSettings,
 ) -> ActorCritic:
     """An actor-critic with one convolutional torso for both heads; the images were checked by `check_images`."""
-    encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize, first=layers[0])
+    encoder = _encoder(kind, normalize, layers)
     torso = torso_of(kind, encoder, layers, features)(encoder.vector_size)
     return ActorCritic(
         kind,
@@ -47,7 +47,7 @@ def build_convolutional_values(
     head: ActionValueHead,
 ) -> ActionValueNetwork:
     """Action values of a convolutional torso; the images were checked by `check_images`."""
-    encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize, first=layers[0])
+    encoder = _encoder(kind, normalize, layers)
     torso = torso_of(kind, encoder, layers, features)(encoder.vector_size)
     return ActionValueNetwork(kind, encoder, torso, head, memory=memory_of(settings.recurrent, features))
 
@@ -61,8 +61,13 @@ def build_convolutional_actor(
     head: ActorHead,
 ) -> TorsoActor:
     """What acts in the contract `actor_and_critics`; the images were checked by `check_images`."""
-    encoder = ObservationEncoder(kind.observations, images=True, normalize=normalize, first=layers[0])
+    encoder = _encoder(kind, normalize, layers)
     return TorsoActor(kind, encoder, torso_of(kind, encoder, layers, features), head, settings.initial_log_std)
+
+
+def _encoder(kind: Kind, normalize: NormalizeSpec, layers: Sequence[Convolution]) -> ObservationEncoder:
+    """What turns observations into images for the first layer, and a vector."""
+    return ObservationEncoder(kind.observations, images=True, normalize=normalize, first=layers[0])
 
 
 def torso_of(kind: Kind, encoder: ObservationEncoder, layers: Sequence[Convolution], features: int) -> TorsoOf:
