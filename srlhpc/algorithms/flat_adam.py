@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -27,6 +28,19 @@ def flattened(parameters: Sequence[nn.Parameter]) -> Tensor:
     for parameter, part in zip(parameters, parts, strict=True):
         parameter.data = part.view(parameter.shape)
     return flat
+
+
+@contextmanager
+def subnormals_are_zero() -> Iterator[None]:
+    """Inside, torch takes numbers below 1.2e-38 for 0 on a CPU, where each costs as much as a hundred others.
+
+    The first moments of units that are never active shrink by a tenth a step, and after 700 steps are that small.
+    """
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 class FlatAdam:
@@ -65,6 +79,7 @@ class FlatAdam:
         twin._begin(epsilon, weight_decay)
         return twin
 
+    @subnormals_are_zero()
     @torch.no_grad()
     def step(self, learning_rate: float, gradient_norm: Tensor, max_gradient_norm: float | None) -> None:
         """One step along `gradients`, scaled down if their norm, `[]`, is above the maximum (None: never)."""

@@ -45,6 +45,19 @@ def test_step_of_a_large_norm_is_scaled_down_to_the_maximum() -> None:
     torch.testing.assert_close(flat.gradients, torch.tensor([0.3, 0.4]))
 
 
+def test_moments_of_what_has_no_gradient_any_more_end_at_zero() -> None:
+    flat = FlatAdam(nn.Linear(16, 1, bias=False), epsilon=1e-5)
+    flat.gradients.fill_(1.0)
+    flat.step(0.1, torch.tensor(1.0), None)
+    flat.gradients.zero_()
+    for _ in range(1000):
+        flat.step(0.1, torch.tensor(0.0), None)
+    # 0.1 x 0.9^1000 is below float32's numbers of full precision, and would stay there.
+    assert not flat.state()["adam.exp_avg"].any()
+    small = torch.full((16,), 1e-39)
+    assert (small * 0.9).all(), "outside a step numbers are as small as ever"
+
+
 def test_restore_brings_back_parameters_and_moments() -> None:
     network = _network()
     flat = FlatAdam(network, epsilon=1e-5)
