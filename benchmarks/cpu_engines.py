@@ -26,7 +26,8 @@ from torch.utils.mkldnn import MkldnnConv2d, MkldnnLinear
 from srlhpc.environment import ArraySpec, Discrete, Kind
 from srlhpc.policies import nature_cnn
 from srlhpc.policies.held_weights import hold_weights
-from srlhpc.policies.layers.torsos import CnnTorso, ImageConvolution
+from srlhpc.policies.layers.rectified import ImageConvolution
+from srlhpc.policies.layers.torsos import CnnTorso
 from srlhpc.policies.policy import Policy, read_vector, vector_size, write_vector
 from srlhpc.ranks.malloc import keep_freed_memory
 from srlhpc.specs.policy import NormalizeSpec

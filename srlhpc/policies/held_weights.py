@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-_CAST = (nn.Linear, nn.Conv2d)
+from srlhpc.policies.layers.rectified import RectifiedConvolution
+
+_CAST = (nn.Linear, nn.Conv2d, RectifiedConvolution)
 """Layers whose parameters autocast casts whole; classes that are derived from them may do something else."""
 
 

@@ -12,13 +12,12 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from srlhpc.policies.layers.activations import tanh
 from srlhpc.policies.layers.images import Convolution, output_size
 from srlhpc.policies.layers.initialization import orthogonal
 from srlhpc.policies.layers.observations import Encoded
-from srlhpc.policies.layers.patches import patch_weight
+from srlhpc.policies.layers.rectified import ImageConvolution, RectifiedConvolution
 
 Activation = Literal["tanh", "relu"]
 
@@ -56,30 +55,6 @@ class MlpTorso(Torso):
         return x
 
 
-class ImageConvolution(nn.Conv2d):
-    """The first convolution, which takes images or their patches.
-
-    Bytes are divided by 255 in its weights, not in the images.
-
-    Args:
-        scales: what each input channel is multiplied by.
-        shape: of the layer.
-    """
-
-    scales: Tensor
-
-    def __init__(self, scales: Sequence[float], shape: Convolution) -> None:
-        super().__init__(len(scales), shape.channels, shape.kernel, shape.stride)
-        self.register_buffer("scales", torch.tensor(scales).reshape(1, -1, 1, 1), persistent=False)
-
-    def forward(self, input: Tensor) -> Tensor:
-        weight = self.weight * self.scales
-        # Patches have more channels than the images that they are of.
-        if input.shape[1] == self.in_channels:
-            return functional.conv2d(input, weight, self.bias, self.stride)
-        return functional.conv2d(input, patch_weight(weight, self.stride[0]), self.bias)
-
-
 class CnnTorso(Torso):
     """Convolutions on the images, then one fully connected layer that also takes the vector; ReLU throughout.
 
@@ -115,14 +90,14 @@ class CnnTorso(Torso):
         assert encoded.images is not None
         x_NCYX = encoded.images
         for convolution in self.convolutions:
-            x_NCYX = torch.relu_(convolution(x_NCYX))
+            x_NCYX = convolution(x_NCYX)
         x_NF = x_NCYX.permute(0, 2, 3, 1).flatten(1)
         if encoded.vector is not None:
             x_NF = torch.cat([x_NF, encoded.vector.to(x_NF.dtype)], dim=1)
         return torch.relu_(self.linear(x_NF))
 
 
-def _convolutions(image_scales: Sequence[float], layers: Sequence[Convolution]) -> Iterator[nn.Conv2d]:
+def _convolutions(image_scales: Sequence[float], layers: Sequence[Convolution]) -> Iterator[RectifiedConvolution]:
     yield ImageConvolution(image_scales, layers[0])
     for before, layer in pairwise(layers):
-        yield nn.Conv2d(before.channels, layer.channels, layer.kernel, layer.stride)
+        yield RectifiedConvolution(before.channels, layer.channels, layer.kernel, layer.stride)
