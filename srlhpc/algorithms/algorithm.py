@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from srlhpc.algorithms.stacked_fields import StackedFields, at
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, OBSERVATION, OUTPUT, STATE
 from srlhpc.environment import ArraySpec
 from srlhpc.errors import KnownError
@@ -26,7 +27,7 @@ from srlhpc.errors import KnownError
 class Batch:
     """Fragments of one update on the trainer's device, time-major. Burn-in records are the first `burn_in_steps`."""
 
-    fields: dict[str, Tensor]
+    fields: Mapping[str, Tensor]
     """Every field of the batch's blocks (data/blocks.py) with environments and agents as one axis B: `[T, B, ...]`, of
     what is also known of the bootstrap observation `[T + 1, B, ...]`. Those that a rule declares are here by name.
     Where agents are learnt from together (`Needs.joint`), B counts environments, and what agents have of a record is
@@ -48,6 +49,18 @@ class Batch:
     def observations(self) -> dict[str, Tensor]:
         """Key to `[T + 1, B, ...]`; the last entry is the bootstrap."""
         return self._named(OBSERVATION)
+
+    def observations_at(self, places: Tensor) -> dict[str, Tensor]:
+        """The observations at places t * B + b, int64 `[N]`: key to `[N, ...]`.
+
+        Where the batch holds the frames of stacks, no other stacks are made, as they are where `observations` is read.
+        """
+        names = [name for name in self.fields if name.startswith(OBSERVATION)]
+        if isinstance(self.fields, StackedFields):
+            seen = [self.fields.at(name, places) for name in names]
+        else:
+            seen = [at(self.fields[name], places) for name in names]
+        return {name.removeprefix(OBSERVATION): rows for name, rows in zip(names, seen, strict=True)}
 
     @property
     def actions(self) -> Tensor:
@@ -128,7 +141,7 @@ class Batch:
         return self._named(FINAL_STATE)
 
     def _named(self, prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): t for name, t in self.fields.items() if name.startswith(prefix)}
+        return {name.removeprefix(prefix): self.fields[name] for name in self.fields if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)

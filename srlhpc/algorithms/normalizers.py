@@ -17,7 +17,7 @@ def take_in(
 
     Args:
         policy: equal on all trainers.
-        observations: key to `[T, B, ...]`, raw.
+        observations: key to `[T, B, ...]`, raw; at least the policy's `normalized_observations`.
         returns: float32 `[T, B]`, value targets in units of the return.
         valid: bool `[T, B]`; other records count in nothing.
         reducer: sums over trainers.

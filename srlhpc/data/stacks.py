@@ -40,25 +40,37 @@ def own_frames(new_stacks: Array) -> Array:
     return np.minimum(records - beginnings + 1, MOST_FRAMES).astype(np.uint8)
 
 
-def build_stacks(frames: Array, own: Array, stack: Stack, out: Array) -> None:
-    """Writes whole stacks.
+def frames_of(own: Array, stack: Stack) -> Array:
+    """Which of a block's T + n frames make each stack.
 
     Args:
-        frames: `[T + n, C, ...]`.
         own: what `own_frames` gives, `[T + 1, C]`.
         stack: as declared.
-        out: `[T + 1, C, n, ...]`.
+
+    Returns:
+        int64 `[T + 1, C, n]`; -1 stands for a frame of zeros.
     """
-    records, by_place = len(own), np.moveaxis(out, own.ndim, 0)
-    for place in range(stack.frames):
-        by_place[place] = frames[place : place + records]
-    if own.min(initial=MOST_FRAMES) >= stack.frames:
-        return
-    for place in range(stack.frames - 1):
-        older = own < stack.frames - place
-        if stack.filled_with == "zeros":
-            by_place[place][older] = 0
-            continue
-        stacks = np.nonzero(older)
-        beginning: tuple[Array, ...] = (stack.frames - own[older].astype(np.int64), *stacks)
-        by_place[place][older] = by_place[beginning]
+    records, places = np.arange(len(own)).reshape(-1, *[1] * own.ndim), np.arange(stack.frames)
+    own = own[..., None].astype(np.int64)
+    missing = places < stack.frames - own
+    if stack.filled_with == "zeros":
+        return np.where(missing, -1, records + places)
+    return records + np.where(missing, stack.frames - own, places)
+
+
+def build_stack(frames: Array, own: Array, stack: Stack) -> Array:
+    """The whole stack of one record.
+
+    Args:
+        frames: that lie where its own would be, `[n, C, ...]`.
+        own: what `own_frames` says of it, `[C]`.
+        stack: as declared.
+
+    Returns:
+        `[n, C, ...]`.
+    """
+    chosen = np.moveaxis(frames_of(own[None], stack)[0], -1, 0)
+    entry = (1,) * (frames.ndim - chosen.ndim)
+    found = np.take_along_axis(frames, chosen.clip(0).reshape(*chosen.shape, *entry), 0)
+    found[chosen < 0] = 0
+    return found

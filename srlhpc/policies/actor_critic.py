@@ -156,6 +156,10 @@ class ActorCritic(ActorCriticPolicy):
         if self._returns == "pop_art":
             self.value_head.rescale(before, Scale(moments.shift, moments.scale))
 
+    @property
+    def normalized_observations(self) -> frozenset[str]:
+        return self.encoder.normalized
+
     def normalizer_sums(self, observations: Mapping[str, Tensor], returns: Tensor, valid: Tensor) -> Tensor:
         parts = [super().normalizer_sums(observations, returns, valid)]
         observation_sums = self.encoder.sums(observations, valid)

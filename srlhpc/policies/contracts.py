@@ -108,6 +108,11 @@ class ActorCriticPolicy(Policy):
     def update_returns(self, sums: Tensor) -> None:
         """Takes returns into the running statistics before they are normalised."""
 
+    @property
+    def normalized_observations(self) -> frozenset[str]:
+        """Keys of the observations that `normalizer_sums` reads."""
+        return frozenset()
+
     def normalizer_sums(self, observations: Mapping[str, Tensor], returns: Tensor, valid: Tensor) -> Tensor:
         """What `update_normalizers` takes, to be added over trainers first; empty if nothing is normalised.
 

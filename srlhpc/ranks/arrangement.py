@@ -34,7 +34,15 @@ def arrangement(plan: Plan) -> str:
     replays = {name: _replay(plan, name, spec.replay) for name, spec in specs.items() if spec.replay is not None}
     files = {name: spec.episodes.model_dump(mode="json") for name, spec in specs.items() if spec.episodes is not None}
     # Nothing stands for no replay and no files, so that checkpoints from before there was any still fit.
-    return _digest([environments_digest(plan), batches, *(part for part in (replays, files, _matches(plan)) if part)])
+    further = (part for part in (replays, files, _matches(plan), _frames(plan)) if part)
+    return _digest([environments_digest(plan), batches, *further])
+
+
+def _frames(plan: Plan) -> dict[str, list[str]]:
+    """Policies whose batches hold frames of stacks; in checkpoints from before they did they hold whole stacks."""
+    streams = [name for name in plan.trained_policies if not plan.replays(name)]
+    frames = [name for name in streams if any(field.stack for field in block_layout(plan, name).fields)]
+    return {"frames": frames} if frames else {}
 
 
 def _matches(plan: Plan) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from srlhpc.data.blocks import NEW_STACKS, PolicyShapes, block_layout, request_layout
 from srlhpc.data.layout import Axis, Field
 from srlhpc.data.stack_storage import StackStorage
-from srlhpc.data.stacks import build_stacks, own_frames, whole
+from srlhpc.data.stacks import build_stack, frames_of, own_frames, whole
 from srlhpc.data.windows import window_layout
 from srlhpc.environment import ArraySpec, Discrete, Kind, Stack
 
@@ -35,9 +35,13 @@ def test_own_frames_of_a_long_episode_stay_many() -> None:
     ],
 )
 def test_stack_that_begins_anew_is_filled(filled_with: Literal["zeros", "newest"], expected: list[list[int]]) -> None:
-    frames, out = np.arange(1, 7).reshape(6, 1), np.full((4, 1, 3), 9)
-    build_stacks(frames, own_frames(np.array([[F], [F], [T], [F]])), Stack(3, filled_with), out)
-    assert out[:, 0].tolist() == expected
+    stack, own = Stack(3, filled_with), own_frames(np.array([[F], [F], [T], [F]]))
+    # Frames 1 to 6, and zeros as the last, which -1 stands for.
+    frames = np.array([1, 2, 3, 4, 5, 6, 0])
+    assert frames[frames_of(own, stack)[:, 0]].tolist() == expected
+    for record, whole_stack in enumerate(expected):
+        seen = frames[record : record + 3].reshape(3, 1)
+        assert build_stack(seen, own[record], stack)[:, 0].tolist() == whole_stack
 
 
 @pytest.mark.parametrize(("filled_with", "expected"), [("zeros", [0, 0, 5]), ("newest", [5, 5, 5])])

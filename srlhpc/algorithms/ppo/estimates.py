@@ -30,9 +30,9 @@ class Estimates(NamedTuple):
 
 def estimates(policy: ActorCriticPolicy, batch: Batch, *, gamma: float, gae_lambda: float) -> Estimates:
     """GAE on the behaviour policy's values; only the bootstrap is computed now."""
-    steps = len(batch.rewards)
+    steps, columns = batch.rewards.shape
     last = policy.act(
-        {key: array[steps] for key, array in batch.observations.items()},
+        batch.observations_at(steps * columns + torch.arange(columns, device=batch.rewards.device)),
         batch.final_state,
         batch.first[steps],
         action_masks=None if batch.action_masks is None else batch.action_masks[steps],

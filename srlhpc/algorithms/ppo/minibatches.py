@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch
+from srlhpc.algorithms.stacked_fields import at
 
 
 @dataclass
@@ -87,7 +88,14 @@ class Selection(NamedTuple):
 
     def of(self, array: Tensor) -> Tensor:
         """Its records of an array `[T, B, ...]`: `[N, ...]`, or with memory `[T / C, N, ...]`."""
-        rows = array.flatten(0, 1).index_select(0, self.records.flatten())
+        return self._shaped(at(array, self.records.flatten()))
+
+    def observations(self, batch: Batch) -> dict[str, Tensor]:
+        """Its records of what was observed: key to what `of` gives."""
+        seen = batch.observations_at(self.records.flatten())
+        return {key: self._shaped(rows) for key, rows in seen.items()}
+
+    def _shaped(self, rows: Tensor) -> Tensor:
         return rows if self.records.ndim == 1 else rows.view(*self.records.shape, *rows.shape[1:])
 
     def put(self, rows: Tensor, array: Tensor) -> None:
@@ -191,7 +199,7 @@ def sampler(batch: Batch, minibatches: int) -> Sampler:
 def seen(batch: Batch, selected: Selection) -> dict[str, Any]:
     """The arguments of `Rows` for some records of a batch."""
     return {
-        "observations": {name: selected.of(array) for name, array in batch.observations.items()},
+        "observations": selected.observations(batch),
         "state": selected.state,
         "first": selected.of(batch.first),
         "action_masks": None if batch.action_masks is None else selected.of(batch.action_masks),

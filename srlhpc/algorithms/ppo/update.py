@@ -40,6 +40,7 @@ from srlhpc.algorithms.ppo.statistics import (
 )
 from srlhpc.algorithms.ppo.warm_up import warmed_up
 from srlhpc.algorithms.undoing import undone_if_diverged
+from srlhpc.data.blocks import OBSERVATION
 from srlhpc.policies.contracts import ActorCriticPolicy, Evaluate
 from srlhpc.rl.staleness import lag_weights
 from srlhpc.specs.schedule import value_at
@@ -205,5 +206,6 @@ class Ppo(Algorithm):
 
     def _update_normalizers(self, batch: Batch, returns: Tensor) -> Generator[None]:
         steps = len(batch.rewards)
-        observations = {key: array[:steps] for key, array in batch.observations.items()}
+        keys = self._policy.normalized_observations
+        observations = {key: batch.fields[OBSERVATION + key][:steps] for key in keys}
         yield from take_in(self._policy, observations, returns, batch.valid, self._context.reducer)

@@ -55,6 +55,11 @@ class Encoder(nn.Module, ABC):
     def _new_moments(self, normalize: NormalizeSpec) -> RunningMoments:
         return running_moments(sum(math.prod(self._specs[key].shape) for key in self._float_keys), normalize)
 
+    @property
+    def normalized(self) -> frozenset[str]:
+        """Keys of the observations that `sums` reads."""
+        return frozenset() if self.moments is None else frozenset(self._float_keys)
+
     @abstractmethod
     def forward(self, observations: Mapping[str, Tensor]) -> Any:
         """Encodes observations with any leading axes, which become one."""

@@ -18,7 +18,7 @@ from srlhpc.comm.protocol import GrantHeader
 from srlhpc.data.blocks import CHUNK_STATE, FINAL_STATE, NEW_STACKS, STATE, BlockHeader, ReplyHeader, RequestHeader
 from srlhpc.data.layout import prefixed
 from srlhpc.data.matches import PLAYERS
-from srlhpc.data.stacks import build_stacks, own_frames
+from srlhpc.data.stacks import build_stack, own_frames
 from srlhpc.environment import KindStep
 from srlhpc.specs.contracts import Holder, RecordField
 
@@ -304,9 +304,9 @@ class SeatRecorder:
         last = {field.name: fields[field.name][start : self._records + field.earlier].copy() for field in self._fields}
         # A stack that began just before would be filled from what lies before it, which is no longer there.
         for field, stack in self._stacks:
-            own = own_frames(fields[NEW_STACKS][: start + 1])[-1:]
+            own = own_frames(fields[NEW_STACKS][: start + 1])[-1]
             first = last[field.name][: stack.frames]
-            build_stacks(first.copy(), own, stack, np.moveaxis(first, 0, 2)[None])
+            first[...] = build_stack(first, own, stack)
         return last
 
     # --- ending and resuming -------------------------------------------------------------------------------------

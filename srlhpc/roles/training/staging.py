@@ -15,16 +15,19 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch
+from srlhpc.algorithms.stacked_fields import StackedFields
 from srlhpc.comm.channel import Message
 from srlhpc.data.batch_arrays import batch_array, batch_columns, before_columns, column_axes, gathered_fields
 from srlhpc.data.blocks import NEW_STACKS, BlockHeader
 from srlhpc.data.layout import Array, Axis, Field, Layout
-from srlhpc.data.stacks import build_stacks, own_frames, whole
+from srlhpc.data.stacks import own_frames
 from srlhpc.data.windows import of_columns
-from srlhpc.environment import Stack
 from srlhpc.rl.policy_lag import PolicyLag, policy_lag
 from srlhpc.roles.training.copy_stream import CopyStream, Transfer
+from srlhpc.roles.training.stack_room import StackRoom
 
+_STACKS = "stacks."
+"""Begins the name of what says which frames make the stacks of a field."""
 _COUNTS = ("filled", "valid", "steps", "oldest_version")
 
 
@@ -48,17 +51,18 @@ class Staging:
         self._tensors: dict[str, Tensor] = {}
         self._places: list[tuple[str, Array, _Stretch]] = []
         """Room for each block in turn, by field, and how the block's array is stretched to it."""
-        self._stacks: list[tuple[str, Array, Stack]] = []
-        """Room for each block's stacks of frames."""
-        for given in gathered_fields(layout):
-            field, array = whole(given), batch_array(given, self.columns)
+        self._stacks: list[StackRoom] = []
+        pinned = device.type == "cuda"
+        for field in gathered_fields(layout):
+            if field.stack is not None:
+                stacks = StackRoom(field, blocks, self.columns, pinned=pinned)
+                self._tensors |= {field.name: stacks.frames, _STACKS + field.name: stacks.places}
+                self._stacks.append(stacks)
+                continue
+            array = batch_array(field, self.columns)
             dtype = torch.from_numpy(np.empty(0, array.dtype)).dtype
-            self._tensors[field.name] = tensor = torch.zeros(array.shape, dtype=dtype, pin_memory=device.type == "cuda")
-            room, stretch = _place(field, tensor.numpy(), blocks, sizes)
-            if given.stack is None:
-                self._places.append((field.name, room, stretch))
-            else:
-                self._stacks.append((field.name, room, given.stack))
+            self._tensors[field.name] = tensor = torch.zeros(array.shape, dtype=dtype, pin_memory=pinned)
+            self._places.append((field.name, *_place(field, tensor.numpy(), blocks, sizes)))
         self._arrays = {name: tensor.numpy() for name, tensor in self._tensors.items()}
         self._transfer = Transfer(self._tensors, device, stream) if stream is not None else None
         self.clear()
@@ -100,8 +104,8 @@ class Staging:
             room[place] = fields[name][stretch]
         if self._stacks:
             own = own_frames(fields[NEW_STACKS])
-            for name, room, stack in self._stacks:
-                build_stacks(fields[name], own, stack, room[place])
+            for stacks in self._stacks:
+                stacks.put(fields[stacks.name], own, place)
         self.filled += 1
         self._send_if_full()
 
@@ -156,8 +160,9 @@ class Staging:
         weights: Tensor | None = None,
     ) -> Batch:
         """The batch on the device: this memory, so do not clear before the update has ended."""
+        tensors = self._tensors if self._transfer is None else self._transfer.tensors()
         return Batch(
-            self._tensors if self._transfer is None else self._transfer.tensors(),
+            self._fields(dict(tensors)),
             burn_in_steps=burn_in,
             version=version,
             steps=steps,
@@ -165,6 +170,14 @@ class Staging:
             after=after,
             weights=weights,
         )
+
+    def _fields(self, tensors: dict[str, Tensor]) -> Mapping[str, Tensor]:
+        if not self._stacks:
+            return tensors
+        stacks = {
+            room.name: room.stacks(tensors.pop(room.name), tensors.pop(_STACKS + room.name)) for room in self._stacks
+        }
+        return StackedFields(tensors, stacks)
 
 
 _Stretch = tuple[slice | EllipsisType | None, ...]
