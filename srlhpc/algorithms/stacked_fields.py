@@ -20,7 +20,7 @@ class FrameStacks:
     places: Tensor
     """int64 `[S, n]`: which frames make each of S stacks."""
     shape: tuple[int, ...]
-    """Of all stacks as a batch has them, `[T + 1, B, n, ...]`; S = (T + 1) x B, in this order."""
+    """What a batch has: `[T + 1, B, n, ...]`; S = (T + 1) x B, in this order."""
 
     def whole(self) -> Tensor:
         """All stacks."""
@@ -45,6 +45,9 @@ class StackedFields(Mapping[str, Tensor]):
         if name not in self._known:
             self._known[name] = self._stacks[name].whole()
         return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known or name in self._stacks
 
     def __iter__(self) -> Iterator[str]:
         return iter({**self._known, **self._stacks})

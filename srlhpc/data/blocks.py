@@ -59,7 +59,7 @@ FINAL_STATE = "final_state."
 ENVIRONMENT_STATE = "environment_state"
 """Name of the field that holds the state of a whole environment, where it gives one."""
 NEW_STACKS = "new_stacks"
-"""Name of the field that says where stacks of frames begin anew; what is made of blocks holds whole stacks instead."""
+"""Name of the field that says where stacks of frames begin anew; windows and batches have whole stacks instead."""
 
 _AGENTS = (Axis.ENVIRONMENT, Axis.AGENT)
 _NUMBER = ArraySpec((), "float32")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from srlhpc.data.batch_arrays import batch_arrays
-from srlhpc.data.layout import Layout
 from srlhpc.data.stacks import whole
 from srlhpc.environment import ArraySpec
 from srlhpc.plan.layouts import block_layout, environment_columns, recorded_layout, windows_layout
@@ -74,10 +73,10 @@ def batches_bytes(plan: Plan, policy: str) -> int:
         return kept + drawn_bytes(plan, policy)
     if not plan.sinks(policy):
         return kept + 2 * recorded_layout(plan, policy).size_bytes
-    batch = plan.spec.policies[policy].batch
-    # Blocks hold the frames of stacks once, batches hold whole stacks.
-    gathered = Layout.of(map(whole, block_layout(plan, policy).fields))
-    return kept + gathered.size_bytes * batch.buffers * batch_blocks(plan, policy)
+    block, buffers = block_layout(plan, policy), plan.spec.policies[policy].batch.buffers
+    # Batches hold the frames of stacks once, as blocks do; of the one in use a rule may make whole stacks.
+    stacks = sum(whole(field).size_bytes for field in block.fields if field.stack is not None)
+    return kept + (block.size_bytes * buffers + stacks) * batch_blocks(plan, policy)
 
 
 def memory_bytes(plan: Plan) -> Mapping[str, int]:

@@ -110,8 +110,8 @@ class ActorCriticPolicy(Policy):
 
     @property
     def normalized_observations(self) -> frozenset[str]:
-        """Keys of the observations that `normalizer_sums` reads."""
-        return frozenset()
+        """Keys of the observations that `normalizer_sums` reads, which alone it may be given; by default all."""
+        return frozenset(self.kind.observations)
 
     def normalizer_sums(self, observations: Mapping[str, Tensor], returns: Tensor, valid: Tensor) -> Tensor:
         """What `update_normalizers` takes, to be added over trainers first; empty if nothing is normalised.

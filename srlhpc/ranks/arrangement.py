@@ -40,7 +40,7 @@ def arrangement(plan: Plan) -> str:
 
 def _frames(plan: Plan) -> dict[str, list[str]]:
     """Policies whose batches hold frames of stacks; in checkpoints from before they did they hold whole stacks."""
-    streams = [name for name in plan.trained_policies if not plan.replays(name)]
+    streams = [name for name in plan.fed_policies if not plan.replays(name)]
     frames = [name for name in streams if any(field.stack for field in block_layout(plan, name).fields)]
     return {"frames": frames} if frames else {}
 

@@ -100,4 +100,4 @@ class CnnTorso(Torso):
 def _convolutions(image_scales: Sequence[float], layers: Sequence[Convolution]) -> Iterator[RectifiedConvolution]:
     yield ImageConvolution(image_scales, layers[0])
     for before, layer in pairwise(layers):
-        yield RectifiedConvolution(before.channels, layer.channels, layer.kernel, layer.stride)
+        yield RectifiedConvolution(before.channels, layer)

@@ -66,6 +66,13 @@ def test_acting_gives_what_training_gives(name: str) -> None:
     torch.testing.assert_close(acted, rectified(*inputs), rtol=1e-5, atol=1e-5)
 
 
+def test_what_is_not_a_number_stays_so() -> None:
+    inputs = _inputs("pixels of a row as one", torch.float32)
+    weight = inputs.weight.detach().clone()
+    weight[0] = torch.nan
+    assert rectified(inputs.images, weight, inputs.bias, inputs.stride)[:, 0].isnan().all()
+
+
 def test_no_images_give_no_outputs() -> None:
     inputs = _inputs("pixels of a row as one", torch.float32)
     assert rectified(inputs.images[:0], *inputs[1:]).shape == (0, 8, 9, 9)
