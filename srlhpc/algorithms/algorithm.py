@@ -55,7 +55,7 @@ class Batch:
 
         Where the batch holds the frames of stacks, no other stacks are made, as they are where `observations` is read.
         """
-        names = [name for name in self.fields if name.startswith(OBSERVATION)]
+        names = self._names(OBSERVATION)
         if isinstance(self.fields, StackedFields):
             seen = [self.fields.at(name, places) for name in names]
         else:
@@ -141,7 +141,10 @@ class Batch:
         return self._named(FINAL_STATE)
 
     def _named(self, prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): self.fields[name] for name in self.fields if name.startswith(prefix)}
+        return {name.removeprefix(prefix): self.fields[name] for name in self._names(prefix)}
+
+    def _names(self, prefix: str) -> list[str]:
+        return [name for name in self.fields if name.startswith(prefix)]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srlhpc.data.layout import Array, Field
+from srlhpc.data.stacks import places_in_stack
 
 Indices = NDArray[np.int64]
 
@@ -45,15 +46,11 @@ class StackStorage:
         frames = self._stack.frames
         # Each block has n - 1 frames more than stacks.
         first = seen + seen // self._seen * ((frames - 1) * self._columns)
-        places = self._places
-        missing = None
-        if int(own.min(initial=frames)) < frames:
-            missing = places < frames - np.minimum(own, frames).astype(np.int64)[..., None]
-            if self._stack.filled_with == "newest":
-                places = np.where(missing, frames - own.astype(np.int64)[..., None], places)
+        begins = int(own.min(initial=frames)) < frames
+        places = places_in_stack(own, self._stack) if begins else self._places
         index = first[..., None] + places * self._columns
-        if missing is not None and self._stack.filled_with == "zeros":
-            index[missing] = self._zeros
+        if begins and self._stack.filled_with == "zeros":
+            index[places < 0] = self._zeros
         # `clip` saves a copy: every index is in range.
         found: Array = self._flat.take(index, 0, out, "clip")
         return found

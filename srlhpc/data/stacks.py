@@ -40,6 +40,20 @@ def own_frames(new_stacks: Array) -> Array:
     return np.minimum(records - beginnings + 1, MOST_FRAMES).astype(np.uint8)
 
 
+def places_in_stack(own: Array, stack: Stack) -> Array:
+    """Which of the n frames that lie where its own would be fill each place of a stack.
+
+    Args:
+        own: what `own_frames` says of stacks, any shape.
+        stack: as declared.
+
+    Returns:
+        int64 `[*own, n]`; -1 stands for a frame of zeros.
+    """
+    places, oldest = np.arange(stack.frames), stack.frames - own[..., None].astype(np.int64)
+    return np.where(places < oldest, -1 if stack.filled_with == "zeros" else oldest, places)
+
+
 def frames_of(own: Array, stack: Stack) -> Array:
     """Which of a block's T + n frames make each stack.
 
@@ -50,12 +64,9 @@ def frames_of(own: Array, stack: Stack) -> Array:
     Returns:
         int64 `[T + 1, C, n]`; -1 stands for a frame of zeros.
     """
-    records, places = np.arange(len(own)).reshape(-1, *[1] * own.ndim), np.arange(stack.frames)
-    own = own[..., None].astype(np.int64)
-    missing = places < stack.frames - own
-    if stack.filled_with == "zeros":
-        return np.where(missing, -1, records + places)
-    return records + np.where(missing, stack.frames - own, places)
+    places = places_in_stack(own, stack)
+    records = np.arange(len(own)).reshape(-1, *[1] * own.ndim)
+    return np.where(places < 0, -1, records + places)
 
 
 def build_stack(frames: Array, own: Array, stack: Stack) -> Array:
@@ -69,7 +80,7 @@ def build_stack(frames: Array, own: Array, stack: Stack) -> Array:
     Returns:
         `[n, C, ...]`.
     """
-    chosen = np.moveaxis(frames_of(own[None], stack)[0], -1, 0)
+    chosen = np.moveaxis(places_in_stack(own, stack), -1, 0)
     entry = (1,) * (frames.ndim - chosen.ndim)
     found = np.take_along_axis(frames, chosen.clip(0).reshape(*chosen.shape, *entry), 0)
     found[chosen < 0] = 0

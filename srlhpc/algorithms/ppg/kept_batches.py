@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch
+from srlhpc.algorithms.host_tensors import zeros
 from srlhpc.algorithms.ppg.kept_arrays import TARGETS, column_axis, kept_arrays
 from srlhpc.environment import ArraySpec
 
@@ -31,10 +31,7 @@ class KeptBatches:
     def __init__(self, batch: Mapping[str, ArraySpec], batches: int) -> None:
         self._batches = batches
         self._columns = batch["valid"].shape[1]
-        self._arrays = {
-            name: torch.zeros(array.shape, dtype=torch.from_numpy(np.empty(0, array.dtype)).dtype)
-            for name, array in kept_arrays(batch, batches).items()
-        }
+        self._arrays = {name: zeros(array.shape, array.dtype) for name, array in kept_arrays(batch, batches).items()}
         self._count = torch.zeros((), dtype=torch.int64)
 
     @property

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from srlhpc.algorithms.host_tensors import zeros
 from srlhpc.algorithms.stacked_fields import FrameStacks
 from srlhpc.data.batch_arrays import batch_array
 from srlhpc.data.layout import Array, Field
@@ -33,14 +33,13 @@ class StackRoom:
         self.name, self._stack = field.name, field.stack
         axes = len(field.axes)
         each, entry = field.shape[1:axes], field.shape[axes:]
-        self._columns = math.prod(each)
-        frames, stacks = (
-            records * blocks * self._columns for records in (field.shape[0], field.shape[0] - self._stack.frames + 1)
-        )
-        dtype = torch.from_numpy(np.empty(0, field.dtype)).dtype
-        self.frames = torch.zeros((frames + 1, *entry), dtype=dtype, pin_memory=pinned)
+        self._column = np.arange(blocks * math.prod(each)).reshape(blocks, *each, 1)
+        """Which of the batch's columns each of a block is."""
+        records = field.shape[0]
+        frames, stacks = (count * self._column.size for count in (records, records - self._stack.frames + 1))
+        self.frames = zeros((frames + 1, *entry), field.dtype, pinned=pinned)
         """`[F + 1, ...]`; the last stays zero."""
-        self.places = torch.zeros((stacks, self._stack.frames), dtype=torch.int64, pin_memory=pinned)
+        self.places = zeros((stacks, self._stack.frames), "int64", pinned=pinned)
         """`[(T + 1) x K x C, n]`."""
         self._frames = self.frames.numpy()[:-1].reshape(-1, blocks, *each, *entry)
         self._places = self.places.numpy().reshape(-1, blocks, *each, self._stack.frames)
@@ -50,9 +49,8 @@ class StackRoom:
         """Copies a block's frames, `[T + n, C, ...]`; `own` is what `own_frames` says of them."""
         self._frames[:, block] = frames
         chosen = frames_of(own, self._stack)
-        _, blocks, *each = self._frames.shape[: own.ndim + 1]
-        column = np.arange(block * self._columns, (block + 1) * self._columns).reshape(*each, 1)
-        self._places[:, block] = np.where(chosen < 0, len(self.frames) - 1, chosen * (blocks * self._columns) + column)
+        places = chosen * self._column.size + self._column[block]
+        self._places[:, block] = np.where(chosen < 0, len(self.frames) - 1, places)
 
     def stacks(self, frames: Tensor, places: Tensor) -> FrameStacks:
         """The stacks of what `frames` and `places` hold where the batch is computed with."""

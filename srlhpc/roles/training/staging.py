@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from srlhpc.algorithms.algorithm import Batch
+from srlhpc.algorithms.host_tensors import zeros
 from srlhpc.algorithms.stacked_fields import StackedFields
 from srlhpc.comm.channel import Message
 from srlhpc.data.batch_arrays import batch_array, batch_columns, before_columns, column_axes, gathered_fields
@@ -60,8 +61,7 @@ class Staging:
                 self._stacks.append(stacks)
                 continue
             array = batch_array(field, self.columns)
-            dtype = torch.from_numpy(np.empty(0, array.dtype)).dtype
-            self._tensors[field.name] = tensor = torch.zeros(array.shape, dtype=dtype, pin_memory=pinned)
+            self._tensors[field.name] = tensor = zeros(array.shape, array.dtype, pinned=pinned)
             self._places.append((field.name, *_place(field, tensor.numpy(), blocks, sizes)))
         self._arrays = {name: tensor.numpy() for name, tensor in self._tensors.items()}
         self._transfer = Transfer(self._tensors, device, stream) if stream is not None else None
@@ -111,11 +111,11 @@ class Staging:
 
     @property
     def names(self) -> Set[str]:
-        """Its fields."""
+        """Names of its arrays: the fields, and of each stack also which frames make it."""
         return self._arrays.keys()
 
     def array(self, name: str) -> Array:
-        """A field in host memory, until the batch is cleared."""
+        """A field in host memory, until the batch is cleared; of stacks the frames."""
         return self._arrays[name]
 
     def _send_if_full(self) -> None:
